@@ -1,0 +1,1 @@
+"""Eager tensors and automatic differentiation over the OneModel kernels."""

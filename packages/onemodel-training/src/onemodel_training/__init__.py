@@ -1,0 +1,1 @@
+"""Modules, layers, losses, optimisers and a training loop for OneModel, deterministic by seed."""
