@@ -1,0 +1,11 @@
+"""The interfaces that this package needs, checked before anything else of it is imported."""
+
+from onemodel_kernels.interfaces import Need, require
+
+NEEDS = (
+    Need("kernels.ops", "onemodel_kernels.ops", "onemodel-kernels", (1, 0)),
+    Need("tensors.recording", "onemodel_tensors.recording", "onemodel-tensors", (1, 0)),
+    Need("graph.ir", "onemodel_graph.ir", "onemodel-graph", (1, 0)),
+)
+
+require("onemodel-trace", NEEDS)
