@@ -4,9 +4,10 @@
     python tools/api_snapshot.py --write    writes the api.txt files
     python tools/api_snapshot.py --print onemodel_graph
 
-The surface is every public module (no component of its name starts with an underscore), the names in its ``__all__`` or else those that it defines, with their signatures,
-and the public attributes of its classes. A name that several modules offer is described where it is
-first met and listed elsewhere. A change of an api.txt in review is a change of the interface.
+The surface is every public module (no component of its name starts with an underscore), the names
+in its ``__all__`` or else those that it defines, with their signatures, and the public attributes
+of its classes. A name that several modules offer is described where it is first met and listed
+elsewhere. A change of an api.txt in review is a change of the interface.
 """
 
 from __future__ import annotations

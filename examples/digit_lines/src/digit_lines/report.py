@@ -1,0 +1,62 @@
+"""The table of the comparison, and a picture of lines with what was read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from PIL import Image as Pictures
+from PIL import ImageDraw, ImageFont
+from rich.console import Console
+from rich.table import Table
+
+from digit_lines.comparison import BATCH_SIZES, Comparison
+from digit_lines.lines import HEIGHT, Line
+from digit_lines.reading import Digits
+
+ZOOM = 4
+MARGIN = 10
+TEXT_WIDTH = 330
+
+
+def print_comparison(comparison: Comparison, console: Console) -> None:
+    """One table of the engines, then one line for each pair of results compared bit by bit."""
+    narrowest, widest = comparison.widths
+    table = Table(
+        title=f"{comparison.lines} held-out lines, {narrowest} to {widest} pixels wide, "
+        f"each read in batches of {', '.join(map(str, BATCH_SIZES))}"
+    )
+    table.add_column("engine")
+    table.add_column("character error", justify="right")
+    table.add_column("largest difference\nfrom the eager model", justify="right")
+    for size in BATCH_SIZES:
+        table.add_column(f"ms per line\nbatch {size}", justify="right")
+    for engine in comparison.engines:
+        table.add_row(
+            engine.name,
+            f"{100 * engine.error:.2f} %",
+            f"{engine.largest_difference:.1e}" if engine.largest_difference else "0",
+            *(f"{1000 * engine.seconds[size] / comparison.lines:.3f}" for size in BATCH_SIZES),
+        )
+    console.print(table)
+    for name, equal in comparison.equal.items():
+        console.print(f"{name}: bits {'equal' if equal else 'DIFFER'}")
+
+
+def draw_readings(file: Path, lines: Sequence[Line], readings: Sequence[Digits]) -> None:
+    """Write a PNG with each line and, beside it, what was read; red where that is wrong."""
+    width = max(line.width for line in lines) * ZOOM + TEXT_WIDTH + 3 * MARGIN
+    row_height = HEIGHT * ZOOM + MARGIN
+    page = Pictures.new("RGB", (width, row_height * len(lines) + MARGIN), "white")
+    draw = ImageDraw.Draw(page)
+    font = ImageFont.load_default(size=36)
+    for index, (line, reading) in enumerate(zip(lines, readings, strict=True)):
+        top = MARGIN + index * row_height
+        pixels = Pictures.fromarray(np.uint8(255 - np.round(line.image * 255)))
+        page.paste(pixels.resize((line.width * ZOOM, HEIGHT * ZOOM)), (MARGIN, top))
+        text = "".join(map(str, reading)) or "(nothing)"
+        colour = "black" if reading == line.digits else "red"
+        left = width - TEXT_WIDTH - MARGIN
+        draw.text((left, top + HEIGHT * ZOOM // 2), text, colour, font, anchor="lm")
+    page.save(file)
