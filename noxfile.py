@@ -221,7 +221,7 @@ def demo(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Session against ONNX Runtime, interleaved in one run, as ratios."""
     install(session, EVERY_NAME, *PEER_REQUIREMENTS, "rich>=13.7")
-    session.run("python", "tools/bench.py", *session.posargs)
+    session.run("python", "tools/bench", *session.posargs)
 
 
 @nox.session
