@@ -110,9 +110,9 @@ def _requirement(consumer: str, provider: str) -> str:
     except metadata.PackageNotFoundError:
         return provider
     for requirement in stated:
-        specification = requirement.partition(";")[0].strip()
-        match = re.match(r"[A-Za-z0-9._-]+", specification)
-        name = match.group() if match else ""
-        if re.sub(r"[-_.]+", "-", name).lower() == provider:
-            return specification.replace(" ", "")
+        specification = requirement.partition(";")[0].replace(" ", "")
+        match = re.match(r"([A-Za-z0-9._-]+)(?:\[[^]]*\])?(.*)", specification)
+        if match and re.sub(r"[-_.]+", "-", match[1]).lower() == provider:
+            bounds = sorted(match[2].split(","), key=lambda bound: not bound.startswith(">"))
+            return provider + ",".join(bounds)
     return provider
