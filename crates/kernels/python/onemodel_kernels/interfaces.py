@@ -2,11 +2,11 @@
 
 An interface is what one distribution offers to another: a module with a constant
 ``INTERFACE_VERSION = (major, minor)``. A consumer states what it needs; the provider serves it when
-the major numbers are equal and its minor number is at least the needed one. An interface has its own
-version: a package may be released many times under one interface.
+the major numbers are equal and its minor number is at least the needed one. An interface has a
+version of its own: a package may be released many times under one interface.
 
-Each consumer has a module ``_interfaces`` that calls :func:`require` and is imported before anything
-else of its package, so that a mismatch is one clear error instead of a failure somewhere inside.
+Each consumer has a module ``_interfaces`` that calls :func:`require` and is imported before all
+else of its package, so that a mismatch is one clear error and not a failure somewhere inside.
 """
 
 from __future__ import annotations
