@@ -1,0 +1,51 @@
+"""The structural rules that every graph keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from onemodel_graph.ir.graph import Graph
+from onemodel_graph.ir.value import Value
+from onemodel_kernels.errors import AttributeValueError
+
+
+def validate(graph: Graph, outer: Iterable[Value] = ()) -> None:
+    """Checks that names are unique and that every value is written before it is read.
+
+    Args:
+        graph: The graph, bodies included.
+        outer: Values of enclosing graphs that the graph may read.
+
+    Raises:
+        AttributeValueError: naming the node and the value.
+    """
+    known: set[Value] = set(outer)
+    names: dict[str, Value] = {}
+
+    def declare(value: Value, what: str) -> None:
+        if value in known:
+            raise AttributeValueError(f"{what}: the value {value.name!r} is written twice")
+        if names.setdefault(value.name, value) is not value:
+            raise AttributeValueError(f"{what}: two values have the name {value.name!r}")
+        known.add(value)
+
+    for value in graph.inputs:
+        declare(value, "input")
+    for value in graph.values.values():
+        if value not in known:
+            declare(value, "initializer")
+    for node in graph.nodes:
+        for value in node.inputs:
+            if value is not None and value not in known:
+                raise AttributeValueError(
+                    f"{node.label}: reads the value {value.name!r}, which nothing before it writes"
+                )
+        for body in node.attributes.values():
+            if isinstance(body, Graph):
+                validate(body, known)
+        for value in node.outputs:
+            if value is not None:
+                declare(value, node.label)
+    for value in graph.outputs:
+        if value not in known:
+            raise AttributeValueError(f"output: nothing writes the value {value.name!r}")
