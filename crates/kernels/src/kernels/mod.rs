@@ -1,0 +1,8 @@
+//! The kernel families. Each module registers its operators in a `KERNELS` table.
+
+use crate::kernel::Entry;
+
+mod binary;
+
+/// Every family's table.
+pub(crate) const FAMILIES: &[&[Entry]] = &[binary::KERNELS];

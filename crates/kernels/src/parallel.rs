@@ -1,0 +1,223 @@
+//! A persistent pool. Work is split over outputs by a function of shape alone; which thread takes
+//! which part never changes a bit.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::thread;
+
+/// How many times a worker polls for new work before it parks: about 50 microseconds.
+const SPINS: usize = 20_000;
+
+type Task = dyn Fn(usize) + Sync;
+
+/// One parallel region, borrowed from the caller's stack: workers hold it only between their
+/// registration in `active` and their release, and the caller waits for `active` to reach zero.
+struct Region {
+    task: *const Task,
+    parts: usize,
+    next: AtomicUsize,
+    panicked: AtomicBool,
+}
+
+#[derive(Default)]
+struct Slot {
+    region: Option<*const Region>,
+    generation: usize,
+}
+
+// SAFETY: the pointer is only dereferenced while the region's owner waits (see `Region`).
+unsafe impl Send for Slot {}
+
+#[derive(Default)]
+struct Shared {
+    slot: Mutex<Slot>,
+    wake: Condvar,
+    generation: AtomicUsize,
+    active: AtomicUsize,
+    parked: AtomicUsize,
+    busy: AtomicBool,
+}
+
+struct Pool {
+    shared: Arc<Shared>,
+    workers: AtomicUsize,
+    pid: u32,
+}
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The number of CPUs this process may use: the affinity mask and the cgroup quota.
+#[must_use]
+pub fn available_threads() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Threads used for one kernel.
+#[must_use]
+pub fn num_threads() -> usize {
+    match THREADS.load(Ordering::Relaxed) {
+        0 => {
+            let n = std::env::var("ONEMODEL_NUM_THREADS")
+                .ok()
+                .and_then(|v| v.parse().ok())
+                .filter(|&n: &usize| n >= 1)
+                .unwrap_or_else(available_threads);
+            THREADS.store(n, Ordering::Relaxed);
+            n
+        }
+        n => n,
+    }
+}
+
+/// Sets the number of threads for kernels from now on; at least 1.
+pub fn set_num_threads(n: usize) {
+    THREADS.store(n.max(1), Ordering::Relaxed);
+}
+
+fn pool() -> &'static Pool {
+    static POOL: OnceLock<Pool> = OnceLock::new();
+    POOL.get_or_init(|| {
+        #[cfg(unix)]
+        // SAFETY: the handler only stores to an atomic, which is allowed between fork and exec.
+        unsafe {
+            extern "C" fn child() {
+                FORKED.store(true, Ordering::Relaxed);
+            }
+            libc::pthread_atfork(None, None, Some(child));
+        }
+        Pool {
+            shared: Arc::new(Shared::default()),
+            workers: AtomicUsize::new(0),
+            pid: std::process::id(),
+        }
+    })
+}
+
+fn run_parts(region: &Region) {
+    // SAFETY: the task outlives the region, which outlives every holder.
+    let task = unsafe { &*region.task };
+    loop {
+        let part = region.next.fetch_add(1, Ordering::Relaxed);
+        if part >= region.parts {
+            return;
+        }
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| task(part)));
+        if outcome.is_err() {
+            region.panicked.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+fn worker(shared: &Shared) {
+    INSIDE.set(true);
+    let mut seen = 0;
+    loop {
+        let mut spins = 0;
+        while shared.generation.load(Ordering::Acquire) == seen && spins < SPINS {
+            std::hint::spin_loop();
+            spins += 1;
+        }
+        let mut slot = shared.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        while slot.generation == seen {
+            shared.parked.fetch_add(1, Ordering::Relaxed);
+            slot = shared.wake.wait(slot).unwrap_or_else(std::sync::PoisonError::into_inner);
+            shared.parked.fetch_sub(1, Ordering::Relaxed);
+        }
+        seen = slot.generation;
+        let region = slot.region;
+        if region.is_some() {
+            shared.active.fetch_add(1, Ordering::Relaxed);
+        }
+        drop(slot);
+        if let Some(region) = region {
+            // SAFETY: registered in `active` under the lock while the region was published.
+            run_parts(unsafe { &*region });
+            shared.active.fetch_sub(1, Ordering::Release);
+        }
+    }
+}
+
+fn ensure_workers(pool: &'static Pool, wanted: usize) {
+    while pool.workers.load(Ordering::Relaxed) < wanted {
+        let shared = pool.shared.clone();
+        let spawned =
+            thread::Builder::new().name("onemodel-worker".into()).spawn(move || worker(&shared));
+        if spawned.is_err() {
+            return;
+        }
+        pool.workers.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs `task(0)`, …, `task(parts - 1)`, each once, on the pool. Runs serially inside another
+/// region, in a forked child, or while another thread uses the pool.
+///
+/// # Panics
+/// When a task panics, after all parts have ended.
+pub fn for_each(parts: usize, task: impl Fn(usize) + Sync) {
+    let threads = num_threads().min(parts);
+    if threads <= 1 || INSIDE.get() || FORKED.load(Ordering::Relaxed) {
+        (0..parts).for_each(task);
+        return;
+    }
+    let pool = pool();
+    let shared = &*pool.shared;
+    if pool.pid != std::process::id()
+        || shared.busy.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_err()
+    {
+        (0..parts).for_each(task);
+        return;
+    }
+    ensure_workers(pool, threads - 1);
+    let task_ref: &(dyn Fn(usize) + Sync) = &task;
+    // SAFETY: only the lifetime changes; `for_each` does not return before all holders are gone.
+    let task_ptr: *const Task = unsafe { std::mem::transmute(task_ref) };
+    let region = Region {
+        task: task_ptr,
+        parts,
+        next: AtomicUsize::new(0),
+        panicked: AtomicBool::new(false),
+    };
+    {
+        let mut slot = shared.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        slot.region = Some(&raw const region);
+        slot.generation += 1;
+        shared.generation.store(slot.generation, Ordering::Release);
+        if shared.parked.load(Ordering::Relaxed) > 0 {
+            shared.wake.notify_all();
+        }
+    }
+    INSIDE.set(true);
+    run_parts(&region);
+    INSIDE.set(false);
+    shared.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner).region = None;
+    let mut spins = 0;
+    while shared.active.load(Ordering::Acquire) > 0 {
+        spins += 1;
+        if spins < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+    }
+    shared.busy.store(false, Ordering::Release);
+    assert!(!region.panicked.load(Ordering::Relaxed), "a kernel part panicked");
+}
+
+/// Splits `0..total` into ranges of `grain` (the last one shorter) and runs them on the pool. The
+/// split depends on the two numbers alone.
+pub fn for_ranges(total: usize, grain: usize, task: impl Fn(std::ops::Range<usize>) + Sync) {
+    let grain = grain.max(1);
+    if total <= grain {
+        if total > 0 {
+            task(0..total);
+        }
+        return;
+    }
+    for_each(total.div_ceil(grain), |part| {
+        let start = part * grain;
+        task(start..(start + grain).min(total));
+    });
+}

@@ -1,0 +1,245 @@
+//! The executor: a planned list of kernel calls over one arena, run without interpretation.
+
+mod instance;
+
+use crate::array::{Array, Dims, Meta, Strides, element_count};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use instance::Instance;
+use std::sync::{Arc, Mutex, PoisonError};
+
+const OP: &str = "Program";
+
+/// Where a value of the program lives.
+pub enum Place {
+    /// Given at each run, in order of appearance.
+    Input(Meta),
+    Constant(Array),
+    /// At a byte offset of the arena, contiguous.
+    Arena(Meta, usize),
+    /// Freshly allocated at each run.
+    Output(Meta),
+    /// Other shape and strides over an earlier value; the offset is relative to the base's first
+    /// element.
+    View {
+        base: usize,
+        shape: Dims,
+        strides: Strides,
+        offset: usize,
+    },
+}
+
+/// One kernel call on value indices.
+pub struct Call {
+    pub kernel: Arc<dyn Kernel>,
+    pub inputs: Vec<Option<usize>>,
+    pub outputs: Vec<usize>,
+}
+
+/// A checked plan. Runs from several threads at once use separate arenas.
+pub struct Program {
+    values: Vec<Place>,
+    calls: Vec<Call>,
+    outputs: Vec<usize>,
+    inputs: Vec<usize>,
+    arena_bytes: usize,
+    idle: Mutex<Vec<Instance>>,
+}
+
+impl Program {
+    /// Checks the whole plan once: indices, dtypes, shapes against each kernel's `infer`, arena
+    /// bounds, and that no call's output overlaps an input it must not.
+    ///
+    /// # Errors
+    /// `Usage` or `Shape`, naming the value or the call.
+    pub fn new(
+        values: Vec<Place>,
+        calls: Vec<Call>,
+        outputs: Vec<usize>,
+        arena_bytes: usize,
+    ) -> Result<Self> {
+        let inputs = values
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| matches!(v, Place::Input(_)))
+            .map(|(i, _)| i)
+            .collect();
+        let program =
+            Self { values, calls, outputs, inputs, arena_bytes, idle: Mutex::new(Vec::new()) };
+        program.check()?;
+        Ok(program)
+    }
+
+    #[must_use]
+    pub fn values(&self) -> &[Place] {
+        &self.values
+    }
+
+    #[must_use]
+    pub fn calls(&self) -> &[Call] {
+        &self.calls
+    }
+
+    #[must_use]
+    pub fn arena_bytes(&self) -> usize {
+        self.arena_bytes
+    }
+
+    fn index(&self, i: usize, what: &str) -> Result<()> {
+        if i < self.values.len() {
+            return Ok(());
+        }
+        Err(Error::usage(OP, format!("{what} below {}", self.values.len()), format!("{i}")))
+    }
+
+    fn check(&self) -> Result<()> {
+        for (i, place) in self.values.iter().enumerate() {
+            match place {
+                Place::Arena(meta, at) => {
+                    let bytes = element_count(OP, &meta.shape, meta.dtype)? * meta.dtype.size();
+                    let end = at.checked_add(bytes);
+                    if at % 64 != 0 || end.is_none_or(|e| e > self.arena_bytes) {
+                        return Err(Error::usage(
+                            OP,
+                            format!("value {i} inside {} bytes, aligned to 64", self.arena_bytes),
+                            format!("{bytes} bytes at {at}"),
+                        ));
+                    }
+                }
+                Place::Input(meta) | Place::Output(meta) => {
+                    element_count(OP, &meta.shape, meta.dtype)?;
+                }
+                Place::View { base, .. } if *base >= i => {
+                    return Err(Error::usage(
+                        OP,
+                        format!("the base of view {i} to come before it"),
+                        format!("{base}"),
+                    ));
+                }
+                Place::View { .. } | Place::Constant(_) => {}
+            }
+        }
+        for &o in &self.outputs {
+            self.index(o, "an output's value index")?;
+        }
+        // A dry instance resolves every value to an array, views included, so that shapes and
+        // overlaps are checked on what the kernels will really see.
+        let probe = Instance::new(self)?;
+        let inputs = self
+            .inputs
+            .iter()
+            .map(|&i| match &self.values[i] {
+                Place::Input(meta) => Array::uninit(OP, meta.dtype, &meta.shape),
+                _ => unreachable!("the list holds inputs only"),
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let probe = probe.resolved(self, &inputs)?;
+        for (n, call) in self.calls.iter().enumerate() {
+            self.check_call(n, call, &probe)?;
+        }
+        Ok(())
+    }
+
+    fn check_call(&self, n: usize, call: &Call, arrays: &[Array]) -> Result<()> {
+        let at = format!("{} (call {n})", call.kernel.name());
+        for &i in call.inputs.iter().flatten().chain(&call.outputs) {
+            self.index(i, &format!("a value index of {at}"))?;
+        }
+        let inputs: Vec<_> = call.inputs.iter().map(|i| i.map(|i| &arrays[i])).collect();
+        let metas = crate::kernel::infer_for(&*call.kernel, &inputs)?;
+        if metas.len() != call.outputs.len() {
+            let got = format!("{}", call.outputs.len());
+            return Err(Error::usage(&at, format!("{} outputs", metas.len()), got));
+        }
+        for (k, (meta, &o)) in metas.iter().zip(&call.outputs).enumerate() {
+            let out = &arrays[o];
+            if matches!(self.values[o], Place::Input(_) | Place::Constant(_)) {
+                return Err(Error::usage(&at, "an output in the arena", "an input or a constant"));
+            }
+            if *meta != out.meta() || !out.is_contiguous() {
+                return Err(Error::usage(
+                    &at,
+                    format!("output {k} contiguous, {} {:?}", meta.dtype.name(), meta.shape),
+                    format!("{} {:?}", out.dtype().name(), out.shape()),
+                ));
+            }
+            for (j, input) in inputs.iter().enumerate() {
+                let Some(input) = input else { continue };
+                let same = call.kernel.in_place().contains(&(j, k))
+                    && input.is_contiguous()
+                    && input.dtype() == out.dtype()
+                    && input.byte_range() == out.byte_range();
+                if out.overlaps(input) && !same {
+                    return Err(Error::usage(
+                        &at,
+                        format!("output {k} not to overlap input {j}"),
+                        "a plan in which they share memory",
+                    ));
+                }
+            }
+            if call.outputs[..k].iter().any(|&p| arrays[p].overlaps(out)) {
+                return Err(Error::usage(&at, "outputs that do not overlap", "two that do"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_inputs(&self, inputs: &[Array]) -> Result<()> {
+        if inputs.len() != self.inputs.len() {
+            let (want, got) = (self.inputs.len(), inputs.len());
+            return Err(Error::usage(OP, format!("{want} inputs"), format!("{got}")));
+        }
+        for (k, (&i, array)) in self.inputs.iter().zip(inputs).enumerate() {
+            if let Place::Input(meta) = &self.values[i] {
+                if array.dtype() != meta.dtype || array.shape() != meta.shape.as_slice() {
+                    return Err(Error::shape(
+                        OP,
+                        format!("input {k} to be {} {:?}", meta.dtype.name(), meta.shape),
+                        format!("{} {:?}", array.dtype().name(), array.shape()),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the plan; the outputs are freshly allocated.
+    ///
+    /// # Errors
+    /// `Shape` for inputs other than planned, or what a kernel reports about values.
+    pub fn run(&self, inputs: &[Array]) -> Result<Vec<Array>> {
+        self.run_with(inputs, |_, run| run())
+    }
+
+    /// Runs the plan and measures each call; returns nanoseconds per call beside the outputs.
+    ///
+    /// # Errors
+    /// As [`Program::run`].
+    pub fn run_profiled(&self, inputs: &[Array]) -> Result<(Vec<Array>, Vec<u64>)> {
+        let times = std::cell::RefCell::new(vec![0u64; self.calls.len()]);
+        let outputs = self.run_with(inputs, |n, run| {
+            let start = std::time::Instant::now();
+            let result = run();
+            times.borrow_mut()[n] = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            result
+        })?;
+        Ok((outputs, times.into_inner()))
+    }
+
+    fn run_with(
+        &self,
+        inputs: &[Array],
+        around: impl Fn(usize, &dyn Fn() -> Result<()>) -> Result<()>,
+    ) -> Result<Vec<Array>> {
+        self.check_inputs(inputs)?;
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut instance = match idle {
+            Some(instance) => instance,
+            None => Instance::new(self)?,
+        };
+        let result = instance.run(self, inputs, around);
+        instance.release();
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+        result
+    }
+}

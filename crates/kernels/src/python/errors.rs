@@ -1,0 +1,47 @@
+//! Rust errors become Python exceptions here and nowhere else.
+
+use crate::error::{Error, ErrorKind};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+const MODULE: &str = "onemodel_kernels.errors";
+
+fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
+    static CLASSES: PyOnceLock<[Py<PyType>; 7]> = PyOnceLock::new();
+    let names = [
+        "ShapeError",
+        "DtypeError",
+        "AttributeValueError",
+        "BoundsError",
+        "MemoryLimitError",
+        "UnsupportedError",
+        "UsageError",
+    ];
+    let all = CLASSES.get_or_try_init(py, || {
+        let module = py.import(MODULE)?;
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            found.push(module.getattr(name)?.cast_into::<PyType>()?.unbind());
+        }
+        found.try_into().map_err(|_| pyo3::exceptions::PyImportError::new_err(MODULE))
+    })?;
+    let index = match kind {
+        ErrorKind::Shape => 0,
+        ErrorKind::Dtype => 1,
+        ErrorKind::Attribute => 2,
+        ErrorKind::Bounds => 3,
+        ErrorKind::Memory => 4,
+        ErrorKind::Unsupported => 5,
+        ErrorKind::Usage => 6,
+    };
+    Ok(all[index].bind(py).clone())
+}
+
+/// The Python exception of an error.
+pub fn raise(error: Error) -> PyErr {
+    Python::attach(|py| match class(py, error.kind) {
+        Ok(class) => PyErr::from_type(class, error.to_string()),
+        Err(failure) => failure,
+    })
+}
