@@ -114,18 +114,21 @@ impl Array {
         if step == 0 {
             return Err(Error::attribute(OP, "a step other than 0", "step 0"));
         }
-        if !(0..=n).contains(&start)
-            || !(-1..=n).contains(&stop)
-            || (step < 0 && start == n && n > 0 && stop < n - 1)
-        {
+        let inside = (0..=n).contains(&start) && (-1..=n).contains(&stop);
+        // Bounded before any arithmetic, so that nothing below overflows.
+        let span = match (inside, step > 0) {
+            (false, _) => 0,
+            (true, true) => stop - start,
+            (true, false) => start - stop,
+        };
+        let count = if span <= 0 { 0 } else { (span - 1) / step.saturating_abs() + 1 };
+        if !inside || (count > 0 && start == n) {
             return Err(Error::bounds(
                 OP,
-                format!("0 <= start <= {n} and -1 <= stop <= {n} on an axis of {n}"),
+                format!("elements of an axis of {n} (0 <= start <= {n}, -1 <= stop <= {n})"),
                 format!("start {start}, stop {stop}, step {step}"),
             ));
         }
-        let span = if step > 0 { stop.max(0) - start } else { start - stop };
-        let count = if span <= 0 { 0 } else { (span - 1) / step.abs() + 1 };
         let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
         shape[axis] = count as usize;
         let offset =
