@@ -94,7 +94,7 @@ def test_a_changed_operand_is_noticed_in_the_backward_pass() -> None:
     factor = om.full((3,), 2.0)
     y = (x * factor).sum()
     factor.fill_(5.0)
-    with pytest.raises(OneModelError, match="version|changed|in place|in-place"):
+    with pytest.raises(OneModelError, match=r"version|changed|in place|in-place"):
         y.backward()
 
 
