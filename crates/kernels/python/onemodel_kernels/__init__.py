@@ -12,6 +12,7 @@ from onemodel_kernels._native import (
 )
 
 __all__ = [
+    "INTERFACE_VERSION",
     "Array",
     "Kernel",
     "Program",
@@ -21,3 +22,6 @@ __all__ = [
     "isa",
     "set_num_threads",
 ]
+
+INTERFACE_VERSION = (1, 0)
+"""The version of the interface kernels.array: ``(major, minor)``, see :mod:`onemodel_kernels.interfaces`."""
