@@ -63,10 +63,9 @@ pub struct Entry {
 /// # Errors
 /// Whatever `infer` or `run` reports, or `Memory`.
 pub fn call(kernel: &dyn Kernel, inputs: &[Option<&Array>]) -> Result<Outputs> {
-    let metas = infer_for(kernel, inputs)?;
     let mut outputs = Outputs::new();
-    for meta in &metas {
-        outputs.push(Array::uninit(kernel.name(), meta.dtype, &meta.shape)?);
+    for meta in infer_for(kernel, inputs)? {
+        outputs.push(Array::for_meta(kernel.name(), meta)?);
     }
     kernel.run(inputs, &outputs)?;
     Ok(outputs)
@@ -77,9 +76,11 @@ pub fn call(kernel: &dyn Kernel, inputs: &[Option<&Array>]) -> Result<Outputs> {
 /// # Errors
 /// As [`Kernel::infer`].
 pub fn infer_for(kernel: &dyn Kernel, inputs: &[Option<&Array>]) -> Result<Metas> {
-    let metas: SmallVec<[Option<Meta>; 4]> = inputs.iter().map(|a| a.map(Array::meta)).collect();
-    let refs: SmallVec<[Option<&Meta>; 4]> = metas.iter().map(Option::as_ref).collect();
-    kernel.infer(&refs)
+    let mut metas: SmallVec<[Option<&Meta>; 8]> = SmallVec::new();
+    for input in inputs {
+        metas.push(input.map(Array::as_meta));
+    }
+    kernel.infer(&metas)
 }
 
 /// Runs into existing arrays after checking that they fit and overlap nothing they must not, and

@@ -1,5 +1,6 @@
 //! [`Array`]: a dtype, a shape, strides and an offset over shared [`Storage`].
 
+mod cache;
 mod shape;
 mod storage;
 mod strided;
@@ -22,8 +23,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Array {
     storage: Arc<Storage>,
-    dtype: DType,
-    shape: Dims,
+    meta: Meta,
     strides: Strides,
     /// Of the first element, in elements.
     offset: usize,
@@ -65,6 +65,17 @@ impl Array {
         Ok(Self::over(storage, dtype, shape, 0, size))
     }
 
+    /// As [`Array::uninit`], for an inferred output.
+    ///
+    /// # Errors
+    /// As [`Array::uninit`].
+    pub fn for_meta(operator: &str, meta: Meta) -> Result<Self> {
+        let size = element_count(operator, &meta.shape, meta.dtype)?;
+        let storage = Arc::new(Storage::uninit(size * meta.dtype.size())?);
+        let strides = contiguous_strides(&meta.shape);
+        Ok(Self { storage, meta, strides, offset: 0, size })
+    }
+
     /// A new contiguous array of zeros.
     ///
     /// # Errors
@@ -100,8 +111,13 @@ impl Array {
         offset: usize,
         size: usize,
     ) -> Self {
-        let strides = contiguous_strides(shape);
-        Self { storage, dtype, shape: Dims::from_slice(shape), strides, offset, size }
+        Self {
+            storage,
+            meta: Meta::new(dtype, shape),
+            strides: contiguous_strides(shape),
+            offset,
+            size,
+        }
     }
 
     /// A view of `storage` with explicit strides and offset, in elements.
@@ -144,8 +160,7 @@ impl Array {
         }
         Ok(Self {
             storage,
-            dtype,
-            shape: Dims::from_slice(shape),
+            meta: Meta::new(dtype, shape),
             strides: Strides::from_slice(strides),
             offset,
             size,
@@ -154,12 +169,12 @@ impl Array {
 
     #[must_use]
     pub fn dtype(&self) -> DType {
-        self.dtype
+        self.meta.dtype
     }
 
     #[must_use]
     pub fn shape(&self) -> &[usize] {
-        &self.shape
+        &self.meta.shape
     }
 
     #[must_use]
@@ -174,7 +189,7 @@ impl Array {
 
     #[must_use]
     pub fn rank(&self) -> usize {
-        self.shape.len()
+        self.meta.shape.len()
     }
 
     /// Number of elements.
@@ -190,7 +205,12 @@ impl Array {
 
     #[must_use]
     pub fn meta(&self) -> Meta {
-        Meta { dtype: self.dtype, shape: self.shape.clone() }
+        self.meta.clone()
+    }
+
+    #[must_use]
+    pub fn as_meta(&self) -> &Meta {
+        &self.meta
     }
 
     /// Whether the elements lie in row-major order without gaps.
@@ -200,7 +220,7 @@ impl Array {
             return true;
         }
         let mut step = 1isize;
-        for (&d, &s) in self.shape.iter().zip(&self.strides).rev() {
+        for (&d, &s) in self.meta.shape.iter().zip(&self.strides).rev() {
             if d != 1 {
                 if s != step {
                     return false;
@@ -221,7 +241,7 @@ impl Array {
     /// the written elements at the same time.
     #[must_use]
     pub fn as_mut_ptr<T: Element>(&self) -> *mut T {
-        debug_assert!(T::DTYPE.size() == self.dtype.size());
+        debug_assert!(T::DTYPE.size() == self.meta.dtype.size());
         if self.size == 0 {
             // The offset of an empty view may lie past the end.
             return self.storage.as_ptr().cast::<T>();
@@ -233,7 +253,7 @@ impl Array {
     /// Address of the first element's first byte.
     #[must_use]
     pub fn as_bytes_ptr(&self) -> *const u8 {
-        let at = if self.size == 0 { 0 } else { self.offset * self.dtype.size() };
+        let at = if self.size == 0 { 0 } else { self.offset * self.meta.dtype.size() };
         // SAFETY: the invariant keeps the offset inside the storage.
         unsafe { self.storage.as_ptr().add(at) }
     }
@@ -244,7 +264,7 @@ impl Array {
     /// In debug builds when the array is not contiguous or of another element size.
     #[must_use]
     pub fn as_slice<T: Element>(&self) -> &[T] {
-        debug_assert!(self.is_contiguous() && T::DTYPE.size() == self.dtype.size());
+        debug_assert!(self.is_contiguous() && T::DTYPE.size() == self.meta.dtype.size());
         // SAFETY: contiguous, inside the storage, and of this element size.
         unsafe { std::slice::from_raw_parts(self.as_ptr(), self.size) }
     }
@@ -257,7 +277,7 @@ impl Array {
     #[must_use]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn as_mut_slice<T: Element>(&self) -> &mut [T] {
-        debug_assert!(self.is_contiguous() && T::DTYPE.size() == self.dtype.size());
+        debug_assert!(self.is_contiguous() && T::DTYPE.size() == self.meta.dtype.size());
         // SAFETY: contiguous and inside the storage; exclusivity is the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr(), self.size) }
     }
@@ -275,7 +295,7 @@ impl Array {
     /// # Errors
     /// `Memory` when the copy cannot be allocated.
     pub fn copy(&self) -> Result<Self> {
-        let out = Self::uninit("copy", self.dtype, &self.shape)?;
+        let out = Self::uninit("copy", self.meta.dtype, &self.meta.shape)?;
         copy_elements(self, &out);
         Ok(out)
     }
@@ -287,11 +307,11 @@ impl Array {
             return (0, 0);
         }
         let (mut low, mut high) = (self.offset as isize, self.offset as isize);
-        for (&d, &s) in self.shape.iter().zip(&self.strides) {
+        for (&d, &s) in self.meta.shape.iter().zip(&self.strides) {
             let reach = (d as isize - 1) * s;
             if reach < 0 { low += reach } else { high += reach }
         }
-        (low as usize * self.dtype.size(), (high as usize + 1) * self.dtype.size())
+        (low as usize * self.meta.dtype.size(), (high as usize + 1) * self.meta.dtype.size())
     }
 
     /// Whether the two arrays may share elements.

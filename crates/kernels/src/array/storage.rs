@@ -1,7 +1,7 @@
 //! Reference-counted memory with a version counter.
 
+use super::cache;
 use crate::error::{Error, Result};
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const ALIGNMENT: usize = 64;
 
 enum Owner {
-    Heap(Layout),
+    Heap,
     /// Memory of somebody else, kept alive by this handle.
     External(#[allow(dead_code)] Box<dyn Any + Send + Sync>),
 }
@@ -33,26 +33,15 @@ unsafe impl Send for Storage {}
 unsafe impl Sync for Storage {}
 
 impl Storage {
-    fn layout(bytes: usize) -> Result<Layout> {
-        Layout::from_size_align(bytes.max(1), ALIGNMENT).map_err(|_| {
-            Error::memory("allocate", "a size below 2^63 bytes", format!("{bytes} bytes"))
-        })
-    }
-
     fn heap(bytes: usize, zeroed: bool) -> Result<Self> {
-        let layout = Self::layout(bytes)?;
-        // SAFETY: the layout has a non-zero size.
-        let raw = unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
-        let ptr = NonNull::new(raw).ok_or_else(|| {
+        let refused = || {
             Error::memory("allocate", "memory for the array", format!("no room for {bytes} bytes"))
-        })?;
-        Ok(Self {
-            ptr,
-            bytes,
-            version: AtomicU64::new(0),
-            read_only: false,
-            owner: Owner::Heap(layout),
-        })
+        };
+        if bytes > isize::MAX as usize - ALIGNMENT {
+            return Err(refused());
+        }
+        let ptr = NonNull::new(cache::allocate(bytes, zeroed)).ok_or_else(refused)?;
+        Ok(Self { ptr, bytes, version: AtomicU64::new(0), read_only: false, owner: Owner::Heap })
     }
 
     /// Allocates `bytes` of zeros.
@@ -118,9 +107,9 @@ impl Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if let Owner::Heap(layout) = self.owner {
-            // SAFETY: the pointer came from `alloc` with this layout and is freed once.
-            unsafe { dealloc(self.ptr.as_ptr(), layout) }
+        if matches!(self.owner, Owner::Heap) {
+            // SAFETY: the block came from `allocate` with this size and is released once.
+            unsafe { cache::release(self.ptr, self.bytes) }
         }
     }
 }

@@ -1,13 +1,14 @@
 //! Views: new shapes and strides over the same storage. No element moves.
 
-use super::{Array, Dims, Strides, broadcast, element_count, normalize_axis, strided};
+use super::{Array, Dims, Meta, Strides, broadcast, element_count, normalize_axis, strided};
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
 
 impl Array {
     fn view(&self, shape: Dims, strides: Strides, offset: usize) -> Self {
         let size = shape.iter().product();
-        Self { storage: self.storage.clone(), dtype: self.dtype, shape, strides, offset, size }
+        let meta = Meta { dtype: self.meta.dtype, shape };
+        Self { storage: self.storage.clone(), meta, strides, offset, size }
     }
 
     /// The same elements in row-major order under another shape, when that needs no copy.
@@ -15,12 +16,12 @@ impl Array {
     /// # Errors
     /// `Shape` when the element counts differ or the strides cannot express the shape.
     pub fn reshape(&self, shape: &[usize]) -> Result<Self> {
-        let size = element_count("reshape", shape, self.dtype)?;
+        let size = element_count("reshape", shape, self.meta.dtype)?;
         if size != self.size {
             return Err(Error::shape(
                 "reshape",
                 format!("a shape of {} elements", self.size),
-                format!("{shape:?} ({size} elements) from {:?}", self.shape),
+                format!("{shape:?} ({size} elements) from {:?}", self.meta.shape),
             ));
         }
         if self.is_contiguous() {
@@ -31,7 +32,7 @@ impl Array {
             Error::shape(
                 "reshape",
                 "strides that can express the new shape without a copy (call contiguous first)",
-                format!("{shape:?} from {:?} with strides {:?}", self.shape, self.strides),
+                format!("{shape:?} from {:?} with strides {:?}", self.meta.shape, self.strides),
             )
         })
     }
@@ -40,7 +41,7 @@ impl Array {
         let mut strides: Strides = SmallVec::from_elem(1, shape.len());
         // Axes of extent 1 carry no information about memory.
         let old: SmallVec<[(usize, isize); 6]> = self
-            .shape
+            .shape()
             .iter()
             .zip(&self.strides)
             .filter(|&(&d, _)| d != 1)
@@ -89,7 +90,7 @@ impl Array {
             if std::mem::replace(&mut seen[axis], true) {
                 break;
             }
-            shape.push(self.shape[axis]);
+            shape.push(self.meta.shape[axis]);
             strides.push(self.strides[axis]);
         }
         if shape.len() != rank || axes.len() != rank {
@@ -110,7 +111,7 @@ impl Array {
     pub fn slice(&self, axis: i64, start: i64, stop: i64, step: i64) -> Result<Self> {
         const OP: &str = "slice";
         let axis = normalize_axis(OP, axis, self.rank())?;
-        let n = self.shape[axis] as i64;
+        let n = self.meta.shape[axis] as i64;
         if step == 0 {
             return Err(Error::attribute(OP, "a step other than 0", "step 0"));
         }
@@ -129,7 +130,7 @@ impl Array {
                 format!("start {start}, stop {stop}, step {step}"),
             ));
         }
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (self.meta.shape.clone(), self.strides.clone());
         shape[axis] = count as usize;
         let offset =
             self.offset as i64 + if count > 0 { start * self.strides[axis] as i64 } else { 0 };
@@ -147,7 +148,7 @@ impl Array {
     /// `Bounds` outside the axis.
     pub fn select(&self, axis: i64, index: i64) -> Result<Self> {
         let axis = normalize_axis("select", axis, self.rank())?;
-        let n = self.shape[axis] as i64;
+        let n = self.meta.shape[axis] as i64;
         if !(-n..n).contains(&index) {
             return Err(Error::bounds(
                 "select",
@@ -156,7 +157,7 @@ impl Array {
             ));
         }
         let index = if index < 0 { index + n } else { index };
-        let (mut shape, mut strides) = (self.shape.clone(), self.strides.clone());
+        let (mut shape, mut strides) = (self.meta.shape.clone(), self.strides.clone());
         shape.remove(axis);
         let offset = self.offset as i64 + index * strides.remove(axis) as i64;
         Ok(self.view(shape, strides, offset as usize))
@@ -167,12 +168,12 @@ impl Array {
     /// # Errors
     /// `Shape` when the shape is not reachable by broadcasting.
     pub fn expand(&self, shape: &[usize]) -> Result<Self> {
-        element_count("expand", shape, self.dtype)?;
-        let reached = broadcast("expand", &self.shape, shape)?;
+        element_count("expand", shape, self.meta.dtype)?;
+        let reached = broadcast("expand", &self.meta.shape, shape)?;
         if reached.as_slice() != shape {
             return Err(Error::shape(
                 "expand",
-                format!("a shape that {:?} broadcasts to", self.shape),
+                format!("a shape that {:?} broadcasts to", self.meta.shape),
                 format!("{shape:?}"),
             ));
         }
@@ -188,17 +189,17 @@ impl Array {
         let mut drop: SmallVec<[bool; 6]> = SmallVec::from_elem(false, self.rank());
         for &a in axes {
             let axis = normalize_axis("squeeze", a, self.rank())?;
-            if self.shape[axis] != 1 {
+            if self.meta.shape[axis] != 1 {
                 return Err(Error::shape(
                     "squeeze",
                     format!("extent 1 at axis {axis}"),
-                    format!("{:?}", self.shape),
+                    format!("{:?}", self.meta.shape),
                 ));
             }
             drop[axis] = true;
         }
         let keep = |i: &usize| !drop[*i];
-        let shape = (0..self.rank()).filter(keep).map(|i| self.shape[i]).collect();
+        let shape = (0..self.rank()).filter(keep).map(|i| self.meta.shape[i]).collect();
         let strides = (0..self.rank()).filter(keep).map(|i| self.strides[i]).collect();
         Ok(self.view(shape, strides, self.offset))
     }
@@ -223,12 +224,12 @@ impl Array {
                 shape.push(1);
                 strides.push(1);
             } else {
-                shape.push(self.shape[from]);
+                shape.push(self.meta.shape[from]);
                 strides.push(self.strides[from]);
                 from += 1;
             }
         }
-        element_count("unsqueeze", &shape, self.dtype)?;
+        element_count("unsqueeze", &shape, self.meta.dtype)?;
         Ok(self.view(shape, strides, self.offset))
     }
 
@@ -243,7 +244,7 @@ impl Array {
         if a == b {
             return Err(Error::attribute(OP, "two different axes", format!("{axis1} and {axis2}")));
         }
-        let (rows, cols) = (self.shape[a] as i64, self.shape[b] as i64);
+        let (rows, cols) = (self.meta.shape[a] as i64, self.meta.shape[b] as i64);
         let (r0, c0) = if offset >= 0 { (0, offset) } else { (offset.saturating_neg(), 0) };
         let count = (rows.saturating_sub(r0)).min(cols.saturating_sub(c0)).max(0);
         let step = self.strides[a] + self.strides[b];
@@ -254,7 +255,7 @@ impl Array {
         };
         let (mut shape, mut strides) = (Dims::new(), Strides::new());
         for i in (0..self.rank()).filter(|&i| i != a && i != b) {
-            shape.push(self.shape[i]);
+            shape.push(self.meta.shape[i]);
             strides.push(self.strides[i]);
         }
         shape.push(count as usize);

@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 
 /// The array inside a Python argument; `None` for None.
-pub fn input<'a>(operator: &str, item: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a Array>> {
+pub fn input<'a>(operator: &str, item: Borrowed<'a, '_, PyAny>) -> PyResult<Option<&'a Array>> {
     if let Ok(array) = item.cast::<PyArray>() {
         return Ok(Some(&array.get().0));
     }

@@ -22,7 +22,7 @@ const DETACH_ELEMENTS: usize = 4096;
 pub struct PyKernel(pub Arc<dyn Kernel>);
 
 fn inputs_of<'a>(name: &str, items: &'a [Bound<'_, PyAny>]) -> PyResult<InputList<'a>> {
-    items.iter().map(|item| convert::input(name, item)).collect()
+    items.iter().map(|item| convert::input(name, item.as_borrowed())).collect()
 }
 
 fn heavy(inputs: &[Option<&Array>]) -> bool {
@@ -66,19 +66,19 @@ impl PyKernel {
         inputs: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let kernel = &*self.0;
-        let items: SmallVec<[Bound<'_, PyAny>; 4]> = inputs.iter().collect();
-        let arrays = inputs_of(kernel.name(), &items)?;
+        let mut arrays = InputList::new();
+        for i in 0..inputs.len() {
+            arrays.push(convert::input(kernel.name(), inputs.get_borrowed_item(i)?)?);
+        }
         let outputs = if heavy(&arrays) {
             py.detach(|| kernel::call(kernel, &arrays))
         } else {
             kernel::call(kernel, &arrays)
         }
         .map_err(raise)?;
-        if kernel.single_output() {
-            if let Some(only) = outputs.into_iter().next() {
-                return Ok(Bound::new(py, PyArray(only))?.into_any());
-            }
-            return Ok(PyTuple::empty(py).into_any());
+        let mut outputs = outputs;
+        if kernel.single_output() && outputs.len() == 1 {
+            return Ok(Bound::new(py, PyArray(outputs.remove(0)))?.into_any());
         }
         let outputs: PyResult<SmallVec<[Bound<'py, PyArray>; 4]>> =
             outputs.into_iter().map(|a| Bound::new(py, PyArray(a))).collect();
