@@ -153,8 +153,8 @@ impl<'a> Inputs<'a> {
         min: usize,
         max: usize,
     ) -> Result<Self> {
-        let range = if min == max { format!("{min}") } else { format!("{min} to {max}") };
         if metas.len() < min || metas.len() > max {
+            let range = if min == max { format!("{min}") } else { format!("{min} to {max}") };
             let got = format!("{}", metas.len());
             return Err(Error::usage(operator, format!("{range} inputs"), got));
         }

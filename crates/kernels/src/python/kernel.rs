@@ -77,8 +77,10 @@ impl PyKernel {
         }
         .map_err(raise)?;
         let mut outputs = outputs;
-        if kernel.single_output() && outputs.len() == 1 {
-            return Ok(Bound::new(py, PyArray(outputs.remove(0)))?.into_any());
+        if kernel.single_output()
+            && let Some(only) = outputs.pop()
+        {
+            return Ok(Bound::new(py, PyArray(only))?.into_any());
         }
         let outputs: PyResult<SmallVec<[Bound<'py, PyArray>; 4]>> =
             outputs.into_iter().map(|a| Bound::new(py, PyArray(a))).collect();
