@@ -185,14 +185,14 @@ impl<'a> Inputs<'a> {
     pub fn same_dtype(&self, indices: &[usize]) -> Result<crate::dtype::DType> {
         let first = self.get(indices[0]).dtype;
         for &i in &indices[1..] {
-            if let Some(meta) = self.opt(i) {
-                if meta.dtype != first {
-                    return Err(Error::dtype(
-                        self.operator,
-                        format!("input {i} of dtype {}", first.name()),
-                        meta.dtype.name(),
-                    ));
-                }
+            if let Some(meta) = self.opt(i)
+                && meta.dtype != first
+            {
+                return Err(Error::dtype(
+                    self.operator,
+                    format!("input {i} of dtype {}", first.name()),
+                    meta.dtype.name(),
+                ));
             }
         }
         Ok(first)

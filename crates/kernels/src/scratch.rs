@@ -46,6 +46,7 @@ impl Scratch {
     ///
     /// # Panics
     /// Never: the block is present until drop.
+    #[allow(clippy::should_implement_trait)]
     pub fn as_mut<T: crate::dtype::Element>(&mut self) -> &mut [T] {
         let lines = &mut self.0.as_mut().expect("present until drop").0;
         let n = lines.len() * ALIGNMENT / size_of::<T>();
@@ -59,10 +60,10 @@ impl Drop for Scratch {
         if let Some(block) = self.0.take() {
             // During thread shutdown the list may be gone already; then the block is just freed.
             let _ = FREE.try_with(|free| {
-                if let Ok(mut free) = free.try_borrow_mut() {
-                    if free.len() < 8 {
-                        free.push(block);
-                    }
+                if let Ok(mut free) = free.try_borrow_mut()
+                    && free.len() < 8
+                {
+                    free.push(block);
                 }
             });
         }

@@ -139,5 +139,5 @@ fn bad_views_are_errors() {
     assert!(a.reshape(&[usize::MAX, usize::MAX]).is_err());
     assert!(a.diagonal(0, 1, -1).is_err());
     assert_eq!(elements(&a.diagonal(1, 0, 1).unwrap()), [1, 5]);
-    assert_eq!(elements(&a.diagonal(i64::MIN, 0, 1).unwrap()), []);
+    assert!(elements(&a.diagonal(i64::MIN, 0, 1).unwrap()).is_empty());
 }

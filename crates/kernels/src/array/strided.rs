@@ -25,12 +25,12 @@ impl<const N: usize> StridedLoop<N> {
                 continue;
             }
             let s: [isize; N] = std::array::from_fn(|k| strides[k][axis]);
-            if let (Some(last), Some(prev)) = (dims.last_mut(), steps.last_mut()) {
-                if (0..N).all(|k| prev[k] == s[k] * d as isize) {
-                    *last *= d;
-                    *prev = s;
-                    continue;
-                }
+            if let (Some(last), Some(prev)) = (dims.last_mut(), steps.last_mut())
+                && (0..N).all(|k| prev[k] == s[k] * d as isize)
+            {
+                *last *= d;
+                *prev = s;
+                continue;
             }
             dims.push(d);
             steps.push(s);

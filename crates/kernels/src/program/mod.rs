@@ -190,14 +190,14 @@ impl Program {
             return Err(Error::usage(OP, format!("{want} inputs"), format!("{got}")));
         }
         for (k, (&i, array)) in self.inputs.iter().zip(inputs).enumerate() {
-            if let Place::Input(meta) = &self.values[i] {
-                if array.dtype() != meta.dtype || array.shape() != meta.shape.as_slice() {
-                    return Err(Error::shape(
-                        OP,
-                        format!("input {k} to be {} {:?}", meta.dtype.name(), meta.shape),
-                        format!("{} {:?}", array.dtype().name(), array.shape()),
-                    ));
-                }
+            if let Place::Input(meta) = &self.values[i]
+                && (array.dtype() != meta.dtype || array.shape() != meta.shape.as_slice())
+            {
+                return Err(Error::shape(
+                    OP,
+                    format!("input {k} to be {} {:?}", meta.dtype.name(), meta.shape),
+                    format!("{} {:?}", array.dtype().name(), array.shape()),
+                ));
             }
         }
         Ok(())

@@ -216,7 +216,7 @@ pub fn from_numpy(source: &Bound<'_, PyAny>, copy: bool) -> PyResult<Array> {
     let shape: Vec<usize> = read(view.shape).into_iter().map(|d| d as usize).collect();
     let byte_strides = read(view.strides);
     let uneven = byte_strides.iter().any(|s| s % itemsize as isize != 0)
-        || view.buf as usize % itemsize != 0;
+        || !(view.buf as usize).is_multiple_of(itemsize);
     if uneven {
         drop(held);
         return from_numpy(&array.call_method0("copy")?, copy);
@@ -262,7 +262,7 @@ pub fn from_buffer(
     }
     // SAFETY: checked to lie inside the buffer.
     let start = unsafe { held.0.buf.cast::<u8>().add(offset) };
-    let aligned = start as usize % dtype.size() == 0;
+    let aligned = (start as usize).is_multiple_of(dtype.size());
     let start = NonNull::new(start).unwrap_or(NonNull::<u64>::dangling().cast());
     if !aligned {
         let array = Array::uninit(OP, dtype, shape).map_err(raise)?;

@@ -263,7 +263,7 @@ pub fn import(source: &Bound<'_, PyAny>) -> PyResult<Array> {
     let count = if size == 0 { 0 } else { (high - low + 1) as usize };
     let at = tensor.byte_offset as isize + low * dtype.size() as isize;
     let start = tensor.data.cast::<u8>().wrapping_offset(at);
-    if start as usize % dtype.size() != 0 {
+    if !(start as usize).is_multiple_of(dtype.size()) {
         return Err(raise(Error::unsupported(OP, "aligned memory", "an address between elements")));
     }
     let start = NonNull::new(start).unwrap_or(NonNull::<u64>::dangling().cast());

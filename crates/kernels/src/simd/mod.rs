@@ -137,7 +137,7 @@ pub fn fma_f32_software(a: f32, b: f32, c: f32) -> f32 {
 ///
 /// # Safety of the pointer methods
 /// The caller guarantees that the addressed elements exist: 16 of them, or the first `n`.
-#[allow(clippy::missing_safety_doc)]
+#[allow(clippy::missing_safety_doc, clippy::wrong_self_convention)]
 pub trait Simd: Copy + Send + Sync + 'static {
     const ISA: Isa;
     /// Registers that a matrix kernel may fill with accumulators, counted in vectors of 16 f32.
