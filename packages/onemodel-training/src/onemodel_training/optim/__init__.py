@@ -1,0 +1,21 @@
+"""Optimisers and gradient clipping."""
+
+from onemodel_training.optim.adagrad import Adagrad
+from onemodel_training.optim.adam import Adam, AdamW
+from onemodel_training.optim.clipping import clip_grad_norm_, clip_grad_value_
+from onemodel_training.optim.lion import Lion
+from onemodel_training.optim.optimizer import Optimizer
+from onemodel_training.optim.rmsprop import RMSprop
+from onemodel_training.optim.sgd import SGD
+
+__all__ = [
+    "SGD",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Lion",
+    "Optimizer",
+    "RMSprop",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+]

@@ -1,0 +1,219 @@
+"""NnModule.trace: names for weights, and refusals that know module paths."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+import onemodel_tensors as om
+from onemodel_tensors import Tensor, recording
+from onemodel_trace import TraceErrorKind, TraceException, Tracer
+
+if TYPE_CHECKING:
+    from onemodel_training.module import NnModule
+
+__all__: list[str] = []
+
+_paths: ContextVar[dict[int, str] | None] = ContextVar("onemodel_module_paths", default=None)
+
+
+def _place(module: NnModule) -> str:
+    """The module as a message names it: its path where a trace knows it, and its class."""
+    path = (_paths.get() or {}).get(id(module))
+    kind = type(module).__name__
+    if path is None:
+        return kind
+    return f"{path or 'the model'} ({kind})"
+
+
+def refuse_training_mode(module: NnModule) -> None:
+    """Raises when a trace records: what follows would depend on training mode."""
+    if recording.active_recorder() is not None:
+        raise TraceException(
+            TraceErrorKind.INVALID_USAGE,
+            f"{_place(module)}: expected evaluation mode while tracing, got training mode, in "
+            "which it behaves differently; call model.eval() before trace",
+        )
+
+
+def refuse_buffer_write(module: NnModule, name: str) -> None:
+    """Raises when a trace records: the graph would hold the buffer's value of this run."""
+    if recording.active_recorder() is not None:
+        path = (_paths.get() or {}).get(id(module), "")
+        raise TraceException(
+            TraceErrorKind.IN_PLACE_MUTATION,
+            f"buffer {f'{path}.{name}' if path else name} ({type(module).__name__}): expected no "
+            "write while tracing, got an assignment in forward; pass the state as an input and "
+            "return it as an output",
+        )
+
+
+@contextmanager
+def _known_paths(module: NnModule) -> Iterator[None]:
+    token = _paths.set({id(member): path for path, member in module.named_modules()})
+    try:
+        yield
+    finally:
+        _paths.reset(token)
+
+
+class _StateGuard:
+    """Notices in-place writes to parameters and buffers, and undoes those to buffers."""
+
+    def __init__(self, module: NnModule) -> None:
+        self._entries = [
+            *((path, tensor, "parameter") for path, tensor in module.named_parameters()),
+            *((path, tensor, "buffer") for path, tensor in module.named_buffers()),
+        ]
+        self._versions = [tensor._version for _, tensor, _ in self._entries]
+        self._copies = {
+            path: tensor.detach().clone()
+            for path, tensor, kind in self._entries
+            if kind == "buffer"
+        }
+
+    def written(self) -> list[str]:
+        return [
+            f"{kind} {path}"
+            for (path, tensor, kind), version in zip(self._entries, self._versions, strict=True)
+            if tensor._version != version
+        ]
+
+    def restore(self) -> None:
+        with om.no_grad():
+            for (path, tensor, _), version in zip(self._entries, self._versions, strict=True):
+                if path in self._copies and tensor._version != version:
+                    tensor.copy_(self._copies[path])
+
+
+def _input_names(
+    module: NnModule, examples: tuple[Any, ...], names: Sequence[str] | None
+) -> list[str]:
+    count = sum(isinstance(example, Tensor) for example in examples)
+    if names is not None:
+        if len(names) != count:
+            raise TraceException(
+                TraceErrorKind.INVALID_USAGE,
+                f"trace ({type(module).__name__}): expected {count} input_names, one for each "
+                f"example tensor, got {len(names)}",
+            )
+        return list(names)
+    result: list[str] = []
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    for position, example in enumerate(examples):
+        if not isinstance(example, Tensor):
+            continue
+        known = position < len(parameters) and parameters[position].kind in (
+            inspect.Parameter.POSITIONAL_ONLY,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+        )
+        result.append(parameters[position].name if known else f"input_{position}")
+    return result
+
+
+def _axes_of(
+    module: NnModule, names: list[str], axis_names: Mapping[str, Any] | Sequence[Any] | None
+) -> list[Any]:
+    if axis_names is None:
+        return [None] * len(names)
+    if isinstance(axis_names, Mapping):
+        unknown = sorted(set(axis_names) - set(names))
+        if unknown:
+            raise TraceException(
+                TraceErrorKind.INVALID_USAGE,
+                f"trace ({type(module).__name__}): axis_names for {', '.join(unknown)}: no such "
+                f"input; the inputs are {', '.join(names)}",
+            )
+        return [axis_names.get(name) for name in names]
+    if len(axis_names) != len(names):
+        raise TraceException(
+            TraceErrorKind.INVALID_USAGE,
+            f"trace ({type(module).__name__}): expected axis_names for {len(names)} inputs, got "
+            f"{len(axis_names)}; a mapping by input name may leave some out",
+        )
+    return list(axis_names)
+
+
+def flatten_outputs(
+    module: NnModule, result: Any, names: Sequence[str] | None
+) -> dict[str, Tensor]:
+    """Names the tensors of a forward's result: a tensor, or tuples, lists and dicts of them."""
+    found: list[tuple[str, Tensor]] = []
+
+    def visit(value: Any, name: str) -> None:
+        if isinstance(value, Tensor):
+            found.append((name, value))
+        elif isinstance(value, Mapping):
+            for key, entry in value.items():
+                visit(entry, f"{name}.{key}" if name else str(key))
+        elif isinstance(value, (tuple, list)):
+            for position, entry in enumerate(value):
+                visit(entry, f"{name or 'output'}_{position}")
+        elif value is not None:
+            raise TraceException(
+                TraceErrorKind.INVALID_USAGE,
+                f"trace ({type(module).__name__}): expected outputs that are tensors, got "
+                f"{type(value).__name__}",
+            )
+
+    visit(result, "")
+    if names is not None and len(names) != len(found):
+        raise TraceException(
+            TraceErrorKind.INVALID_USAGE,
+            f"trace ({type(module).__name__}): forward returned {len(found)} tensor(s), got "
+            f"{len(names)} output_names",
+        )
+    labels = list(names) if names is not None else [name or "output" for name, _ in found]
+    if len(set(labels)) != len(labels):
+        raise TraceException(
+            TraceErrorKind.INVALID_USAGE,
+            f"trace ({type(module).__name__}): output_names repeat a name: {', '.join(labels)}",
+        )
+    return {label: tensor for label, (_, tensor) in zip(labels, found, strict=True)}
+
+
+def trace_module(
+    module: NnModule,
+    examples: tuple[Any, ...],
+    input_names: Sequence[str] | None,
+    output_names: Sequence[str] | None,
+    axis_names: Mapping[str, Any] | Sequence[Any] | None,
+    *,
+    verify: bool,
+) -> Any:
+    """Records one run of ``module``; see :meth:`NnModule.trace`."""
+    names = _input_names(module, examples, input_names)
+    axes = _axes_of(module, names, axis_names)
+    guard = _StateGuard(module)
+    with _known_paths(module):
+        try:
+            with Tracer.begin() as tracer:
+                declared = iter(zip(names, axes, strict=True))
+                arguments = []
+                for example in examples:
+                    if isinstance(example, Tensor):
+                        name, example_axes = next(declared)
+                        example = tracer.input(name, example, axis_names=example_axes)
+                    arguments.append(example)
+                for path, tensor in module.named_parameters():
+                    tracer.parameter(path, tensor)
+                for path, tensor in module.named_buffers():
+                    tracer.parameter(path, tensor)
+                result = module(*arguments)
+                written = guard.written()
+                if written:
+                    raise TraceException(
+                        TraceErrorKind.IN_PLACE_MUTATION,
+                        f"trace ({type(module).__name__}): {', '.join(written)}: expected no "
+                        "write while tracing, got one in forward; pass the state as an input "
+                        "and return it as an output",
+                    )
+                traced = tracer.finish(flatten_outputs(module, result, output_names))
+        finally:
+            guard.restore()
+    if verify:
+        traced.verify()
+    return traced
