@@ -14,7 +14,7 @@ from rich.console import Console
 
 import onemodel_tensors as om
 from digit_lines.comparison import compare, session_reader
-from digit_lines.lines import Line, compose_lines, load_scans, stack
+from digit_lines.lines import HELD_OUT, Line, compose_lines, load_scans, stack
 from digit_lines.reader import LineReader, weights_hash
 from digit_lines.reading import read_digits
 from digit_lines.report import draw_readings, print_comparison
@@ -52,7 +52,7 @@ def main(
             console=console,
         )
     console.print(f"weights sha256 {weights_hash(model)}")
-    test_lines = compose_lines(held_out_scans, held_out, seed, HELD_OUT_PART)
+    test_lines = compose_lines(held_out_scans, held_out, seed, HELD_OUT_PART, HELD_OUT)
     onnx_file, v1_file = out / "digit_lines.onnx", out / "digit_lines.om1"
     with stage("traced, verified at other sizes and saved", console):
         traced = trace_reader(model, test_lines[:3])

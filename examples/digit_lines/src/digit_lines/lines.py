@@ -1,8 +1,9 @@
 """Lines of handwritten digits, composed from the scans that scikit-learn ships.
 
 ``load_digits`` has 1,797 digits of 8×8 pixels, written by 43 people. The first 1,437 make the lines
-for training, the last 360, other writers among them, those for the test. A line has 3 to 12 digits;
+for training, the last 360, other writers among them, those held out. A line has 3 to 12 digits;
 size, slant, rotation, spacing, height on the line, ink and noise vary, so its width varies too.
+Lines for training are distorted more than any that has to be read.
 """
 
 from __future__ import annotations
@@ -58,7 +59,32 @@ def load_scans() -> tuple[Scans, Scans]:
     return Scans(images[:cut], digits[:cut]), Scans(images[cut:], digits[cut:])
 
 
-def compose_lines(scans: Scans, count: int, seed: int, part: int) -> list[Line]:
+@dataclass(frozen=True)
+class Variation:
+    """How much the digits of a line differ from their scans.
+
+    Args:
+        turn: the largest rotation, in radians.
+        slant: the largest shift per row, in rows.
+        stretch: how far width may be from its usual value, as a fraction.
+        ink: the largest change of stroke weight: values are raised to exp(±ink).
+        blots: the largest number of blots for each digit of the line.
+    """
+
+    turn: float
+    slant: float
+    stretch: float
+    ink: float
+    blots: float
+
+
+FOR_TRAINING = Variation(turn=0.3, slant=0.3, stretch=0.2, ink=0.6, blots=0.6)
+HELD_OUT = Variation(turn=0.1, slant=0.1, stretch=0.15, ink=0.2, blots=0.0)
+
+
+def compose_lines(
+    scans: Scans, count: int, seed: int, part: int, variation: Variation
+) -> list[Line]:
     """Lines that use the scans about equally often.
 
     Args:
@@ -66,9 +92,13 @@ def compose_lines(scans: Scans, count: int, seed: int, part: int) -> list[Line]:
         count: the number of lines.
         seed: the same seed gives the same lines.
         part: keeps the streams of training and test apart.
+        variation: how much the digits differ from their scans.
     """
     order = _endless_order(len(scans.digits), seed, part)
-    return [_compose_line(scans, order, Draws(seed, part, 1, index)) for index in range(count)]
+    return [
+        _compose_line(scans, order, Draws(seed, part, 1, index), variation)
+        for index in range(count)
+    ]
 
 
 def _endless_order(count: int, seed: int, part: int) -> Iterator[int]:
@@ -77,11 +107,11 @@ def _endless_order(count: int, seed: int, part: int) -> Iterator[int]:
         yield from rounds.order(count)
 
 
-def _compose_line(scans: Scans, order: Iterator[int], draws: Draws) -> Line:
+def _compose_line(scans: Scans, order: Iterator[int], draws: Draws, variation: Variation) -> Line:
     chosen = [next(order) for _ in range(draws.integer(3, 12))]
     size = draws.between(1.3, 1.75)
     gap = draws.between(-1.0, 4.0)
-    glyphs = [_warp(scans.images[index], draws, size) for index in chosen]
+    glyphs = [_warp(scans.images[index], draws, size, variation) for index in chosen]
     starts, x = [], draws.between(1.0, 6.0)
     for glyph in glyphs:
         starts.append(round(x))
@@ -92,6 +122,9 @@ def _compose_line(scans: Scans, order: Iterator[int], draws: Draws) -> Line:
         top = draws.integer(0, HEIGHT - glyph.shape[0])
         window = page[top : top + glyph.shape[0], start : start + glyph.shape[1]]
         np.maximum(window, glyph, out=window)
+    for _ in range(draws.integer(0, round(variation.blots * len(chosen)))):
+        row, column = draws.integer(0, HEIGHT - 4), draws.integer(0, width - 4)
+        page[row : row + 4, column : column + 4] = draws.between(0.0, 1.0)
     ink, noise = draws.between(0.7, 1.0), draws.between(0.0, 0.25)
     speckle = draws.uniforms(page.size).reshape(page.shape) - 0.5
     image = np.clip(page * ink + speckle * noise, 0.0, 1.0).astype(np.float32)
@@ -102,12 +135,15 @@ def _padded(width: int) -> int:
     return -(-width // WIDTH_STEP) * WIDTH_STEP
 
 
-def _warp(scan: NDArray[np.float64], draws: Draws, size: float) -> NDArray[np.float64]:
+def _warp(
+    scan: NDArray[np.float64], draws: Draws, size: float, variation: Variation
+) -> NDArray[np.float64]:
     """The scan scaled, slanted and rotated, without its empty columns; bilinear."""
     scale_y = size * draws.between(0.92, 1.08)
-    scale_x = size * draws.between(0.8, 1.15)
-    angle = draws.between(-0.2, 0.2)
-    slant = draws.between(-0.25, 0.25)
+    scale_x = size * draws.between(1.0 - variation.stretch, 1.0 + variation.stretch)
+    angle = draws.between(-variation.turn, variation.turn)
+    slant = draws.between(-variation.slant, variation.slant)
+    weight = math.exp(draws.between(-variation.ink, variation.ink))
     height = min(HEIGHT, math.ceil(8 * scale_y) + 1)
     width = math.ceil(8 * scale_x) + 3
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
@@ -116,7 +152,7 @@ def _warp(scan: NDArray[np.float64], draws: Draws, size: float) -> NDArray[np.fl
     cosine, sine = math.cos(angle), math.sin(angle)
     source_y = (cosine * y - sine * x) / scale_y + 3.5
     source_x = (sine * y + cosine * x + slant * y) / scale_x + 3.5
-    glyph = _sample(scan, source_y, source_x)
+    glyph = _sample(scan, source_y, source_x) ** weight
     inked = np.flatnonzero(glyph.max(axis=0) > 0.1)
     return glyph[:, inked[0] : inked[-1] + 1]
 

@@ -10,6 +10,7 @@ import onemodel_tensors as om
 from digit_lines.draws import Draws
 from digit_lines.lines import (
     BLANK,
+    FOR_TRAINING,
     Line,
     Scans,
     batches_of_similar_width,
@@ -48,7 +49,9 @@ def train(
     with _progress(console) as progress:
         task = progress.add_task("training", total=steps, loss=float("nan"), error=float("nan"))
         for epoch in range(epochs):
-            lines = compose_lines(scans, lines_per_epoch, seed, part=100 + epoch)
+            lines = compose_lines(
+                scans, lines_per_epoch, seed, part=100 + epoch, variation=FOR_TRAINING
+            )
             shuffle = Draws(seed, 2, epoch)
             for batch in batches_of_similar_width(lines, batch_size, shuffle):
                 loss, error = _step(model, optimizer, batch)
