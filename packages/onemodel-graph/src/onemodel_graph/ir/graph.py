@@ -1,10 +1,10 @@
-"""Graphs, functions and models."""
+"""Graphs and models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from onemodel_graph.ir.node import Node
 from onemodel_graph.ir.value import Value
@@ -82,47 +82,17 @@ class Graph:
 
 
 @dataclass(eq=False, slots=True)
-class Function:
-    """A model-local function: a body that stands for an operator.
-
-    Attributes:
-        domain: The domain of the operator that it defines.
-        name: The operator's name.
-        inputs: Names of its inputs.
-        outputs: Names of its outputs.
-        attributes: Attribute names with defaults (``None`` = none).
-        body: The nodes; an attribute that refers to one of the function's is a :class:`Reference`.
-    """
-
-    domain: str
-    name: str
-    inputs: list[str]
-    outputs: list[str]
-    attributes: dict[str, Any]
-    body: Graph
-
-
-@dataclass(frozen=True, slots=True)
-class Reference:
-    """The value of an attribute of the enclosing function."""
-
-    name: str
-
-
-@dataclass(eq=False, slots=True)
 class Model:
-    """A graph with the opsets that it speaks and the functions that it uses.
+    """A graph with the opsets that it speaks; model-local functions are written out in the graph.
 
     Attributes:
         graph: The main graph.
         opset_imports: The opset version by domain.
-        functions: Model-local functions by (domain, name).
         producer: The program that wrote the file.
         doc: The model's own description.
     """
 
     graph: Graph
     opset_imports: dict[str, int] = field(default_factory=dict)
-    functions: dict[tuple[str, str], Function] = field(default_factory=dict)
     producer: str = ""
     doc: str = ""

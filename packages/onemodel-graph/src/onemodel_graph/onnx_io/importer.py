@@ -1,0 +1,313 @@
+"""From ONNX's protobuf to a graph, whatever opset from 7 on it was written for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
+
+from onemodel_graph.ir import Graph, Model, Node, Value
+from onemodel_graph.ir.graph import OPSET
+from onemodel_graph.onnx_io.adapters import Rewriter, adapt
+from onemodel_graph.onnx_io.tensors import ExternalData, to_array
+from onemodel_graph.onnx_io.types import dtype_name
+from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
+
+OLDEST, NEWEST = 7, 26
+DTYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"})
+"""Attributes that hold an element type."""
+DEPTH = 64
+"""Bodies and functions inside each other beyond this are refused."""
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Names that a node list may read, and how they are renamed."""
+
+    values: dict[str, Value]
+    opsets: Mapping[str, int]
+    prefix: str = ""
+    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+
+
+def import_model(source: ModelProto | bytes | str | Path) -> Model:
+    """The model in a file, in bytes or in a ``ModelProto``.
+
+    Functions are written out, constants stay nodes, nodes of older opsets are written as their
+    present form.
+
+    Raises:
+        AttributeValueError: for a damaged file or a model that breaks ONNX's rules, naming the
+            place.
+        UnsupportedError: for an opset outside 7 to 26 or an element type that is not supported.
+    """
+    folder = None
+    if isinstance(source, str | Path):
+        path = Path(source)
+        folder = path.parent
+        source = path.read_bytes()
+    if isinstance(source, ModelProto):
+        proto = source
+    else:
+        proto = ModelProto()
+        try:
+            proto.ParseFromString(bytes(source))
+        except Exception as error:
+            raise AttributeValueError(f"this is not an ONNX model: {error}") from None
+    if not proto.HasField("graph"):
+        raise AttributeValueError("this is not an ONNX model: it has no graph")
+    return _Importer(proto, ExternalData(folder)).model()
+
+
+def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
+    """Version by domain, the default domain as ``""``."""
+    found = {}
+    for entry in imports:
+        found["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
+    return found
+
+
+class _Importer:
+    def __init__(self, proto: ModelProto, external: ExternalData) -> None:
+        self.proto = proto
+        self.external = external
+        self.functions: dict[tuple[str, str], FunctionProto] = {
+            ("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in proto.functions
+        }
+        self.names: set[str] = set()
+        self.depth = 0
+
+    def model(self) -> Model:
+        opsets = opsets_of(self.proto.opset_import)
+        version = opsets.get("", OPSET)
+        if not OLDEST <= version <= NEWEST:
+            raise UnsupportedError(
+                f"opset {version}: opsets {OLDEST} to {NEWEST} can be read; "
+                "onnx.version_converter may convert the model"
+            )
+        scope = _Scope({}, opsets)
+        self._collect(self.proto.graph)
+        graph = self.graph(self.proto.graph, scope)
+        graph.opset = max(version, OPSET)
+        for entry in self.proto.metadata_props:
+            graph.metadata[entry.key] = entry.value
+        return Model(
+            graph, {**opsets, "": graph.opset}, self.proto.producer_name, self.proto.doc_string
+        )
+
+    def _collect(self, proto: GraphProto) -> None:
+        """Notes every name of the file, so that names made on the way collide with none."""
+        self.names.update(entry.name for entry in proto.initializer)
+        self.names.update(entry.name for entry in proto.input)
+        for node in proto.node:
+            self.names.update(node.output)
+            for attribute in node.attribute:
+                if attribute.type == AttributeProto.GRAPH:
+                    self._collect(attribute.g)
+
+    def fresh(self, stem: str) -> str:
+        name = stem
+        count = 0
+        while name in self.names:
+            count += 1
+            name = f"{stem}_{count}"
+        self.names.add(name)
+        return name
+
+    def graph(self, proto: GraphProto, outer: _Scope) -> Graph:
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise AttributeValueError(f"{proto.name}: graphs are nested more than {DEPTH} deep")
+        graph = Graph(proto.name or "graph")
+        scope = _Scope(dict(outer.values), outer.opsets, outer.prefix, outer.attributes)
+        for tensor in proto.initializer:
+            array = to_array(tensor, self.external)
+            value = Value(scope.prefix + tensor.name, array.dtype, tuple(array.shape))
+            if value.name in graph.initializers:
+                raise AttributeValueError(f"the initializer {tensor.name!r} is there twice")
+            graph.initializers[value.name] = array
+            graph.values[value.name] = value
+            scope.values[tensor.name] = value
+        if proto.sparse_initializer:
+            raise UnsupportedError(f"{proto.name}: sparse initializers are not supported")
+        for info in proto.input:
+            known = scope.values.get(info.name)
+            if known is not None and known.name in graph.initializers:
+                # An initializer that is also an input: a default that a run does not override.
+                continue
+            value = typed_value(info, scope.prefix + info.name)
+            graph.inputs.append(value)
+            scope.values[info.name] = value
+        types = {info.name: info for info in [*proto.value_info, *proto.output]}
+        self.nodes(proto.node, scope, graph, types)
+        for info in proto.output:
+            found = scope.values.get(info.name)
+            if found is None:
+                raise AttributeValueError(f"output {info.name!r}: nothing writes this value")
+            graph.outputs.append(found)
+        own = {*graph.inputs, *graph.values.values()}
+        own.update(v for node in graph.nodes for v in node.outputs if v is not None)
+        read = [v for node in graph.walk() for v in node.inputs if v is not None] + graph.outputs
+        outside = set(outer.values.values())
+        graph.captured = [v for v in dict.fromkeys(read) if v not in own and v in outside]
+        self.depth -= 1
+        return graph
+
+    def nodes(
+        self, protos: Sequence[NodeProto], scope: _Scope, graph: Graph, types: Mapping[str, Any]
+    ) -> None:
+        for proto in protos:
+            domain = "" if proto.domain == "ai.onnx" else proto.domain
+            function = self.functions.get((domain, proto.op_type))
+            if function is not None:
+                self.inline(function, proto, scope, graph)
+                continue
+            node = self.node(proto, domain, scope, types)
+            version = scope.opsets.get(domain, OPSET if not domain else 1)
+            rewriter = Rewriter(node, version, graph, self.fresh)
+            try:
+                graph.nodes.extend(adapt(rewriter))
+            except OneModelError as error:
+                raise type(error)(f"{node.label}: {error}") from None
+
+    def node(self, proto: NodeProto, domain: str, scope: _Scope, types: Mapping[str, Any]) -> Node:
+        shown = f"{proto.op_type} (node {proto.name!r})" if proto.name else proto.op_type
+        inputs: list[Value | None] = []
+        for name in proto.input:
+            if not name:
+                inputs.append(None)
+                continue
+            value = scope.values.get(name)
+            if value is None:
+                raise AttributeValueError(
+                    f"{shown}: reads {name!r}, which nothing before it writes"
+                )
+            inputs.append(value)
+        attributes = {}
+        for entry in proto.attribute:
+            attribute = entry
+            if entry.ref_attr_name:
+                given = scope.attributes.get(entry.ref_attr_name)
+                if given is None:
+                    continue
+                attribute = given
+            attributes[entry.name] = self.attribute(attribute, entry.name, scope, shown)
+        outputs: list[Value | None] = []
+        for name in proto.output:
+            if not name:
+                outputs.append(None)
+                continue
+            value = Value(self.fresh(scope.prefix + name) if scope.prefix else name)
+            info = types.get(name)
+            if info is not None:
+                typed = typed_value(info, value.name)
+                value.dtype, value.shape = typed.dtype, typed.shape
+            scope.values[name] = value
+            outputs.append(value)
+        return Node(domain, proto.op_type, inputs, outputs, attributes, scope.prefix + proto.name)
+
+    def attribute(self, proto: AttributeProto, name: str, scope: _Scope, shown: str) -> Any:
+        kind = proto.type
+        if kind == AttributeProto.INT:
+            return dtype_name(proto.i) if name in DTYPES and proto.i else int(proto.i)
+        if kind == AttributeProto.FLOAT:
+            return float(proto.f)
+        if kind == AttributeProto.STRING:
+            return proto.s.decode("utf-8", "surrogateescape")
+        if kind == AttributeProto.INTS:
+            return tuple(proto.ints)
+        if kind == AttributeProto.FLOATS:
+            return tuple(proto.floats)
+        if kind == AttributeProto.STRINGS:
+            return tuple(entry.decode("utf-8", "surrogateescape") for entry in proto.strings)
+        if kind == AttributeProto.TENSOR:
+            return to_array(proto.t, self.external)
+        if kind == AttributeProto.GRAPH:
+            return self.graph(proto.g, scope)
+        if kind == AttributeProto.TYPE_PROTO:
+            return typed(proto.tp)[0]
+        kind_name = AttributeProto.AttributeType.Name(kind)
+        raise UnsupportedError(
+            f"{shown}: the attribute {name!r} of kind {kind_name} is not supported"
+        )
+
+    def inline(
+        self, function: FunctionProto, proto: NodeProto, scope: _Scope, graph: Graph
+    ) -> None:
+        self.depth += 1
+        if self.depth > DEPTH:
+            raise AttributeValueError(
+                f"function {function.name!r}: functions call each other without end"
+            )
+        prefix = self.fresh(f"{scope.prefix}{proto.name or function.name}") + "/"
+        attributes: dict[str, AttributeProto] = {a.name: a for a in function.attribute_proto}
+        for entry in proto.attribute:
+            given = scope.attributes.get(entry.ref_attr_name) if entry.ref_attr_name else entry
+            if given is not None:
+                attributes[entry.name] = given
+        values: dict[str, Value] = {}
+        for position, name in enumerate(function.input):
+            given_name = proto.input[position] if position < len(proto.input) else ""
+            if given_name:
+                if given_name not in scope.values:
+                    raise AttributeValueError(
+                        f"function {function.name!r}: reads {given_name!r}, which nothing before it writes"
+                    )
+                values[name] = scope.values[given_name]
+        opsets = {**scope.opsets, **opsets_of(function.opset_import)}
+        inner = _Scope(values, opsets, prefix, attributes)
+        absent = set(function.input) - set(values)
+        body = []
+        for node in function.node:
+            if absent & set(node.input):
+                copy = NodeProto()
+                copy.CopyFrom(node)
+                for position, name in enumerate(copy.input):
+                    if name in absent:
+                        copy.input[position] = ""
+                body.append(copy)
+            else:
+                body.append(node)
+        self.nodes(body, inner, graph, {})
+        for target, source in zip(proto.output, function.output, strict=False):
+            if not target:
+                continue
+            if source not in inner.values:
+                raise AttributeValueError(f"function {function.name!r}: nothing writes {source!r}")
+            name = scope.prefix + target
+            value = Value(self.fresh(name) if scope.prefix else name)
+            graph.nodes.append(Node("", "Identity", [inner.values[source]], [value]))
+            scope.values[target] = value
+        self.depth -= 1
+
+
+def typed(proto: Any) -> tuple[str | None, tuple[int | str | None, ...] | None]:
+    """dtype and shape of a type; ``"sequence"`` and ``"optional"`` for those."""
+    kind = proto.WhichOneof("value")
+    if kind == "sequence_type":
+        return "sequence", None
+    if kind == "optional_type":
+        return "optional", None
+    if kind != "tensor_type":
+        return None, None
+    tensor = proto.tensor_type
+    dtype = dtype_name(tensor.elem_type) if tensor.elem_type else None
+    if not tensor.HasField("shape"):
+        return dtype, None
+    shape: list[int | str | None] = []
+    for extent in tensor.shape.dim:
+        if extent.HasField("dim_value"):
+            shape.append(extent.dim_value if extent.dim_value >= 0 else None)
+        else:
+            shape.append(extent.dim_param or None)
+    return dtype, tuple(shape)
+
+
+def typed_value(info: onnx.ValueInfoProto, name: str) -> Value:
+    """A value with the type of a value_info."""
+    dtype, shape = typed(info.type)
+    return Value(name, dtype, shape)

@@ -1,0 +1,116 @@
+"""Tensors of a file as arrays, external data included, and back."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from onemodel_graph.onnx_io.types import ARRAYS, dtype_name, dtype_number
+from onemodel_kernels import Array
+from onemodel_kernels.errors import AttributeValueError, BoundsError, ShapeError, UnsupportedError
+
+if TYPE_CHECKING:
+    from onnx import TensorProto
+
+from onemodel_graph.planning.slot import SIZES
+
+
+class ExternalData:
+    """Reads external data below the folder of the model, mapped into memory once for each file.
+
+    Args:
+        folder: The model's folder; ``None`` for a model from bytes, which cannot have any.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = None if folder is None else folder.resolve()
+        self._maps: dict[Path, mmap.mmap] = {}
+
+    def read(self, tensor: TensorProto, dtype: str, shape: tuple[int, ...], size: int) -> Array:
+        """The array of a tensor whose bytes are in a file of their own."""
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        where = f"initializer {tensor.name!r}"
+        if self._folder is None:
+            raise AttributeValueError(
+                f"{where}: its data is in the file {entries.get('location')!r}; load the model by its path"
+            )
+        path = self._path(entries.get("location", ""), where)
+        offset = int(entries.get("offset", "0"))
+        length = int(entries.get("length", str(size)))
+        if length != size:
+            raise ShapeError(f"{where}: {length} bytes of external data, {size} are needed")
+        if size == 0:
+            return Array.from_buffer(b"", dtype, shape)
+        mapped = self._maps.get(path)
+        if mapped is None:
+            try:
+                with path.open("rb") as file:
+                    mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError) as error:
+                raise AttributeValueError(f"{where}: cannot read {path.name!r}: {error}") from None
+            self._maps[path] = mapped
+        if offset < 0 or offset + size > len(mapped):
+            raise BoundsError(
+                f"{where}: bytes {offset} to {offset + size} of {path.name!r}, which has {len(mapped)}"
+            )
+        if offset % SIZES[dtype]:
+            return Array.from_buffer(mapped[offset : offset + size], dtype, shape)
+        return Array.from_buffer(mapped, dtype, shape, offset)
+
+    def _path(self, location: str, where: str) -> Path:
+        assert self._folder is not None
+        parts = Path(location).parts
+        if not location or os.path.isabs(location) or ".." in parts:
+            raise AttributeValueError(
+                f"{where}: external data at {location!r}; it must be below the model's folder"
+            )
+        path = (self._folder / location).resolve()
+        if not path.is_relative_to(self._folder):
+            raise AttributeValueError(
+                f"{where}: external data at {location!r} leaves the model's folder"
+            )
+        return path
+
+
+def to_array(tensor: TensorProto, external: ExternalData) -> Array:
+    """The array of a tensor; raw and external data are not copied.
+
+    Raises:
+        UnsupportedError: for element types that arrays do not hold.
+        ShapeError: when the data does not fit the shape.
+    """
+    dtype = dtype_name(tensor.data_type)
+    where = f"initializer {tensor.name!r}"
+    shape = tuple(tensor.dims)
+    if any(extent < 0 for extent in shape):
+        raise ShapeError(f"{where}: its shape {shape} has a negative extent")
+    if dtype not in ARRAYS:
+        raise UnsupportedError(f"{where}: elements of type {dtype} are not supported")
+    elements = 1
+    for extent in shape:
+        elements *= extent
+    size = elements * SIZES[dtype]
+    if tensor.data_location == tensor.EXTERNAL:
+        return external.read(tensor, dtype, shape, size)
+    if tensor.HasField("raw_data"):
+        data = tensor.raw_data
+        if len(data) != size:
+            raise ShapeError(f"{where}: {len(data)} bytes, but its shape {shape} needs {size}")
+        return Array.from_buffer(data, dtype, shape)
+    from onnx import numpy_helper
+
+    try:
+        return Array.from_numpy(numpy_helper.to_array(tensor))
+    except ValueError as error:
+        raise ShapeError(f"{where}: its data does not fit its shape {shape}: {error}") from None
+
+
+def to_proto(array: Array, name: str) -> TensorProto:
+    """A tensor with the array's elements as raw data."""
+    from onnx import TensorProto
+
+    return TensorProto(
+        dims=array.shape, data_type=dtype_number(array.dtype), name=name, raw_data=array.tobytes()
+    )

@@ -1,0 +1,5 @@
+"""Imports every module that registers handlers, so that the table of operators is complete."""
+
+from onemodel_graph.planning import control_flow, sequences
+
+__all__ = ["control_flow", "sequences"]

@@ -1,0 +1,274 @@
+"""Sessions: a model made ready to run."""
+
+from __future__ import annotations
+
+import enum
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from onemodel_graph.guards import bind, guards_of
+from onemodel_graph.ir import Graph, Model, Value
+from onemodel_graph.loading import load
+from onemodel_graph.passes import optimise
+from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
+from onemodel_graph.planning.context import Context
+from onemodel_graph.planning.segment import Planned
+from onemodel_graph.planning.steps import Prepared, prepare
+from onemodel_graph.profile import Profile
+from onemodel_kernels import Array, set_num_threads
+from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError, UnsupportedError
+
+PLANS = 64
+"""Input signatures for which a session keeps plans."""
+
+
+class ArithmeticMode(enum.Enum):
+    """How free a session is in its arithmetic.
+
+    Attributes:
+        FAST: Results stay within 1e-5 (scaled) of the exact ones.
+        EXACT: Every bit of a result depends on the inputs' bits alone: not on the machine, the
+            number of threads, the batch size or the passes.
+    """
+
+    FAST = "fast"
+    EXACT = "exact"
+
+
+class Session:
+    """A model made ready to run, safe to use from many threads at once.
+
+    Plans are made once for each combination of input shapes and kept; constants are shared by all.
+
+    Args:
+        model: A path, the bytes of a file, a :class:`~onemodel_graph.ir.Model` or a
+            :class:`~onemodel_graph.ir.Graph`.
+        mode: :class:`ArithmeticMode`, or its name in lower case.
+        threads: The number of threads of the process's pool; ``None`` leaves it as it is.
+        plans: How many combinations of input shapes to keep plans for.
+        optimise: Whether passes may rewrite the graph; the bits stay the same in exact mode.
+
+    Raises:
+        UnsupportedError: listing every node whose operator is not supported, or that has no exact
+            kernel in exact mode.
+        OneModelError: for a damaged file or a graph that breaks the rules.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] | bytes | Model | Graph,
+        mode: ArithmeticMode | str = ArithmeticMode.FAST,
+        threads: int | None = None,
+        *,
+        plans: int = PLANS,
+        optimise: bool = True,
+    ) -> None:
+        try:
+            self._mode = ArithmeticMode(mode)
+        except ValueError:
+            allowed = ", ".join(repr(entry.value) for entry in ArithmeticMode)
+            raise AttributeValueError(
+                f"Session: mode must be one of {allowed}, got {mode!r}"
+            ) from None
+        if threads is not None:
+            set_num_threads(threads)
+        loaded = load(model)
+        self._declared = loaded.graph
+        self._context = Context()
+        graph = _optimised(loaded.graph, self._mode) if optimise else loaded.graph
+        prepared = prepare(graph)
+        if self._mode is ArithmeticMode.EXACT:
+            _require_exact(prepared)
+        self._planned = Planned(prepared, self._context, capacity=plans)
+        self._guards = guards_of(loaded.graph)
+        self._inputs = tuple(loaded.graph.inputs)
+        self._names = tuple(value.name for value in self._inputs)
+        self._dtypes = tuple(value.dtype for value in self._inputs)
+
+    @classmethod
+    def load(
+        cls,
+        model: str | os.PathLike[str] | bytes | Model | Graph,
+        mode: ArithmeticMode | str = ArithmeticMode.FAST,
+        threads: int | None = None,
+    ) -> Session:
+        """The same as the constructor."""
+        return cls(model, mode, threads)
+
+    @property
+    def mode(self) -> ArithmeticMode:
+        """The arithmetic mode."""
+        return self._mode
+
+    @property
+    def graph(self) -> Graph:
+        """The graph as it was loaded, before passes."""
+        return self._declared
+
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        """Name, dtype and shape of each input, in order."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """Name, dtype and shape of each output, in order; symbolic extents by name."""
+        return tuple(self._declared.outputs)
+
+    def run(self, *inputs: Any, **named: Any) -> list[Any]:
+        """Runs the model and returns its outputs as numpy arrays.
+
+        Args:
+            *inputs: One dict of inputs by name, one list of inputs in order, or the inputs
+                themselves.
+            **named: Inputs by name.
+
+        Each input is a numpy array, an ``Array``, or anything with the buffer protocol, DLPack or
+        ``__array__``; the dtype must be the declared one. Inputs are not copied.
+
+        Returns:
+            One numpy array for each output, read-only, in memory of its own.
+
+        Raises:
+            ShapeError, DtypeError, AttributeValueError: before anything is computed, naming the
+            input.
+            OneModelError: naming the node, the operator, the values and their shapes.
+        """
+        return [_numpy(entry) for entry in self.run_arrays(*inputs, **named)]
+
+    def run_arrays(self, *inputs: Any, **named: Any) -> list[Any]:
+        """As :meth:`run`, with ``Array`` outputs."""
+        values = self._values(inputs, named)
+        return self._planned.finish(self._segment(values), _flat(values))
+
+    def profile(self, *inputs: Any, **named: Any) -> Profile:
+        """Runs the model once and says how long each kernel call took."""
+        values = self._values(inputs, named)
+        profile = Profile()
+        profile.outputs = self._planned.finish(
+            self._segment(values), _flat(values), profile.observe
+        )
+        return profile
+
+    def _segment(self, values: list[Any]) -> Any:
+        return self._planned.first(values, lambda: self._check(values))
+
+    def _check(self, values: list[Any]) -> None:
+        symbols = bind(self._inputs, values)
+        for guard in self._guards:
+            if not guard.holds(symbols):
+                sizes = ", ".join(f"{name} = {size}" for name, size in symbols.items())
+                raise ShapeError(f"Session: the model holds only where {guard.text}, but {sizes}")
+
+    def _values(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        names = self._names
+        if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
+            named = dict(inputs[0])
+            inputs = ()
+        elif (
+            len(inputs) == 1 and isinstance(inputs[0], list | tuple) and self._takes_list(inputs[0])
+        ):
+            inputs = tuple(inputs[0])
+        given: Sequence[Any] = inputs
+        if named:
+            unknown = [name for name in named if name not in names]
+            if unknown:
+                raise AttributeValueError(
+                    f"Session: there is no input {unknown[0]!r}; the inputs are {', '.join(names) or 'none'}"
+                )
+            rest = names[len(inputs) :]
+            missing = [n for n, v in zip(names, self._inputs, strict=True) if n in rest and n not in named
+                       and v.dtype != "optional"]  # fmt: skip
+            if missing:
+                raise AttributeValueError(f"Session: the input {missing[0]!r} is missing")
+            if any(name in named for name in names[: len(inputs)]):
+                raise AttributeValueError("Session: an input is given by position and by name")
+            given = [*inputs, *(named.get(name) for name in rest)]
+        if len(given) != len(names):
+            raise AttributeValueError(
+                f"Session: expected {len(names)} inputs ({', '.join(names)}), got {len(given)}"
+            )
+        return [_array(v, d, n) for v, d, n in zip(given, self._dtypes, names, strict=True)]
+
+    def _takes_list(self, given: Sequence[Any]) -> bool:
+        """Whether one list argument is the list of all inputs and not one input's numbers."""
+        if len(self._names) != 1:
+            return True
+        return len(given) == 1 and self._dtypes[0] not in ("sequence", "optional")
+
+
+def _optimised(graph: Graph, mode: ArithmeticMode) -> Graph:
+    return optimise(graph, mode.value)
+
+
+def _require_exact(prepared: Prepared) -> None:
+    missing: list[str] = []
+
+    def visit(part: Prepared) -> None:
+        for step in part.steps:
+            if step.spec is not None and not step.spec.exact:
+                missing.append(step.node.label)
+            for body in step.bodies.values():
+                visit(body)
+
+    visit(prepared)
+    if missing:
+        listed = "\n  ".join(missing)
+        raise UnsupportedError(
+            f"exact mode: {len(missing)} node(s) use operators without an exact kernel:\n  {listed}\n"
+            "run the model with mode='fast', or replace them"
+        )
+
+
+def _array(given: Any, dtype: str | None, name: str) -> Any:
+    if type(given) is not Array:
+        given = _convert(given, dtype, name)
+        if type(given) is not Array:
+            return given
+    if dtype is not None and given.dtype != dtype and dtype not in ("sequence", "optional"):
+        raise DtypeError(f"input {name!r}: expected {dtype}, got {given.dtype}; convert it first")
+    return given if given.is_contiguous else given.contiguous()
+
+
+def _convert(given: Any, dtype: str | None, name: str) -> Any:
+    if given is None:
+        if dtype == "optional":
+            return None
+        raise AttributeValueError(f"input {name!r}: expected an array, got None")
+    if dtype in ("sequence", "optional") and isinstance(given, list | tuple):
+        return [_array(entry, None, name) for entry in given]
+    import numpy
+
+    if isinstance(given, numpy.ndarray):
+        return Array.from_numpy(given, copy=False)
+    if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
+        return Array.from_dlpack(given)
+    known = dtype if dtype not in (None, "sequence", "optional", "bfloat16") else None
+    if isinstance(given, bool | int | float | list | tuple):
+        return Array.from_numpy(numpy.asarray(given, dtype=known))
+    try:
+        return Array.from_numpy(numpy.asarray(given), copy=False)
+    except (TypeError, ValueError) as error:
+        raise DtypeError(
+            f"input {name!r}: {type(given).__name__} is not an array: {error}"
+        ) from None
+
+
+def _numpy(entry: Any) -> Any:
+    if isinstance(entry, list):
+        return [_numpy(part) for part in entry]
+    return entry if entry is None else entry.numpy()
+
+
+def _flat(values: Sequence[Any]) -> list[Array]:
+    found: list[Array] = []
+    for value in values:
+        if isinstance(value, list):
+            found.extend(_flat(value))
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+__all__ = ["ArithmeticMode", "Session"]
