@@ -3,6 +3,7 @@
 use crate::kernel::Entry;
 
 mod binary;
+mod gemm;
 
 /// Every family's table.
-pub(crate) const FAMILIES: &[&[Entry]] = &[binary::KERNELS];
+pub(crate) const FAMILIES: &[&[Entry]] = &[binary::KERNELS, gemm::KERNELS];

@@ -1,0 +1,210 @@
+//! The innermost tile of a matrix product: `MR` rows by `V` vectors of accumulators in registers.
+
+use super::real::Real;
+use crate::simd::{LANES, Simd};
+
+/// What an accumulator starts from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<E> {
+    Zero,
+    /// Row r starts from `*ptr.add(r * stride)` in all columns.
+    Rows {
+        ptr: *const E,
+        stride: isize,
+    },
+    /// Row r, column c starts from `*ptr.add(r * stride + c)`; stride 0 repeats one row.
+    Load {
+        ptr: *const E,
+        stride: isize,
+    },
+}
+
+impl<E> Start<E> {
+    /// The start of the tile whose first element is (`row`, `column`).
+    #[inline(always)]
+    pub(crate) fn at(self, row: usize, column: usize) -> Self {
+        let row = row as isize;
+        match self {
+            Self::Zero => Self::Zero,
+            Self::Rows { ptr, stride } => {
+                Self::Rows { ptr: ptr.wrapping_offset(row * stride), stride }
+            }
+            Self::Load { ptr, stride } => {
+                Self::Load { ptr: ptr.wrapping_offset(row * stride + column as isize), stride }
+            }
+        }
+    }
+}
+
+/// One tile: `c[r, j] = start[r, j]`, then `fma(a[k, r], b[k, j], c[r, j])` for k ascending.
+#[derive(Clone, Copy)]
+pub(crate) struct Tile<E> {
+    pub(crate) k: usize,
+    /// Packed: row r of step k at `a[k * rows + r]`.
+    pub(crate) a: *const E,
+    /// Step k begins at `b + k * step`, or at `b + table[k]` in table mode.
+    pub(crate) b: *const E,
+    pub(crate) step: isize,
+    pub(crate) table: *const u32,
+    /// Distance between panels when the tile spans several.
+    pub(crate) panel: isize,
+    pub(crate) start: Start<E>,
+    pub(crate) c: *mut E,
+    pub(crate) c_stride: isize,
+    /// Valid columns; the tile reads whole vectors of b all the same.
+    pub(crate) n: usize,
+    pub(crate) relu: bool,
+}
+
+/// Steps ahead that table mode asks for the lines of b.
+const AHEAD: usize = 12;
+
+#[inline(always)]
+pub(crate) fn prefetch<E>(p: *const E) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, valid for any address.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(p.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+#[inline(always)]
+unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: bool>(
+    s: S,
+    t: &Tile<E>,
+) {
+    let width = E::vectors(S::ISA);
+    let mut acc = [[E::splat(s, E::default()); V]; MR];
+    // SAFETY: the caller's tile addresses existing elements; partial vectors go through load_n.
+    unsafe {
+        match t.start {
+            Start::Zero => {}
+            Start::Rows { ptr, stride } => {
+                for r in 0..MR {
+                    let x = E::splat(s, *ptr.offset(r as isize * stride));
+                    for v in 0..V {
+                        acc[r][v] = x;
+                    }
+                }
+            }
+            Start::Load { ptr, stride } => {
+                for v in 0..V {
+                    let left = t.n.saturating_sub(v * LANES);
+                    for r in 0..MR {
+                        let p = ptr.wrapping_offset(r as isize * stride).wrapping_add(v * LANES);
+                        acc[r][v] =
+                            if left >= LANES { E::load(s, p) } else { E::load_n(s, p, left) };
+                    }
+                }
+            }
+        }
+        let mut a = t.a;
+        let mut b = t.b;
+        for k in 0..t.k {
+            let row = if TABLE {
+                // The table ends with AHEAD repeats, so that looking ahead stays inside it.
+                let next = t.b.wrapping_add(*t.table.add(k + AHEAD) as usize);
+                prefetch(next);
+                if V > 1 {
+                    prefetch(next.wrapping_add((V - 1) * LANES));
+                }
+                t.b.add(*t.table.add(k) as usize)
+            } else {
+                b
+            };
+            let mut x = [E::splat(s, E::default()); V];
+            for v in 0..V {
+                let at = if TABLE {
+                    (v * LANES) as isize
+                } else {
+                    (v / width) as isize * t.panel + (v % width * LANES) as isize
+                };
+                x[v] = E::load(s, row.offset(at));
+            }
+            for r in 0..MR {
+                let w = E::splat(s, *a.add(r));
+                for v in 0..V {
+                    acc[r][v] = E::fma(s, w, x[v], acc[r][v]);
+                }
+            }
+            a = a.add(MR);
+            b = b.wrapping_offset(t.step);
+        }
+        for v in 0..V {
+            let left = t.n.saturating_sub(v * LANES);
+            for r in 0..MR {
+                let p = t.c.wrapping_offset(r as isize * t.c_stride).wrapping_add(v * LANES);
+                let mut y = acc[r][v];
+                if t.relu {
+                    y = E::relu(s, y);
+                }
+                if left >= LANES {
+                    E::store(s, p, y);
+                } else {
+                    E::store_n(s, p, left, y);
+                }
+            }
+        }
+    }
+}
+
+/// Entries that a table holds beyond its steps.
+pub(crate) const TABLE_TAIL: usize = AHEAD;
+
+/// Vectors that a tile of `rows` rows spans at most: a power of two, so that few rows still keep
+/// enough independent chains in flight.
+#[inline(always)]
+pub(crate) fn span(accumulators: usize, rows: usize) -> usize {
+    let most = accumulators / rows;
+    if most >= 8 {
+        8
+    } else if most >= 4 {
+        4
+    } else if most >= 2 {
+        2
+    } else {
+        1
+    }
+}
+
+macro_rules! by_rows {
+    ($s:expr, $S:ty, $E:ty, $T:expr, $tile:expr, $rows:expr, $v:expr, [$($r:literal)*]) => {
+        match $rows {
+            $($r => by_vectors!($s, $S, $E, $T, $tile, $r, $v),)*
+            _ => unreachable!("a tile has at most as many rows as the instruction set allows"),
+        }
+    };
+}
+
+macro_rules! by_vectors {
+    ($s:expr, $S:ty, $E:ty, $T:expr, $tile:expr, $r:literal, $v:expr) => {{
+        // Combinations that do not fit the registers are never asked for; the constant condition
+        // keeps their code out.
+        let most = <$E>::accumulators(<$S>::ISA);
+        match $v {
+            1 if $r <= most => unsafe { micro::<$S, $E, $r, 1, $T>($s, $tile) },
+            2 if 2 * $r <= most => unsafe { micro::<$S, $E, $r, 2, $T>($s, $tile) },
+            4 if 4 * $r <= most => unsafe { micro::<$S, $E, $r, 4, $T>($s, $tile) },
+            8 if 8 * $r <= most => unsafe { micro::<$S, $E, $r, 8, $T>($s, $tile) },
+            _ => unreachable!("a tile's vectors fit the registers"),
+        }
+    }};
+}
+
+/// Computes a tile of `rows` by `vectors` (at most `span`).
+///
+/// # Safety
+/// All addressed elements exist: `k * rows` of a, whole vectors of b at every step, `rows` by `n` of
+/// c and of the start, and in table mode `k + TABLE_TAIL` entries.
+#[inline(always)]
+pub(crate) unsafe fn tile<S: Simd, E: Real, const TABLE: bool>(
+    s: S,
+    rows: usize,
+    vectors: usize,
+    t: &Tile<E>,
+) {
+    by_rows!(s, S, E, TABLE, t, rows, vectors, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+}
