@@ -10,12 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from digit_lines.draws import Draws
-from digit_lines.lines import HEIGHT, HELD_OUT, compose_lines, load_scans, stack
+from digit_lines.lines import (
+    HEIGHT,
+    HELD_OUT,
+    batches_of_similar_width,
+    compose_lines,
+    load_scans,
+    stack,
+)
 from digit_lines.reader import LineReader, weights_hash
-from digit_lines.reading import character_error, edit_distance, read_digits
 from digit_lines.training import train
 from PIL import Image
-from rich.console import Console
 
 import onemodel_tensors as om
 
@@ -70,7 +75,7 @@ def test_trained_weights_do_not_depend_on_threads() -> None:
                 lines_per_epoch=48,
                 batch_size=16,
                 seed=3,
-                console=Console(quiet=True),
+                progress=False,
             )
             hashes.add(weights_hash(model))
     finally:
@@ -140,19 +145,9 @@ def test_draws_are_uniform_and_keyed() -> None:
     assert sorted(Draws(5).order(50)) == list(range(50))
 
 
-def test_reading_drops_repeats_and_blanks() -> None:
-    best = np.asarray([[0, 3], [2, 3], [2, 0], [0, 3], [2, 4]])
-    assert read_digits(np.eye(11, dtype=np.float32)[best]) == [(1, 1), (2, 2, 3)]
-
-
-@pytest.mark.parametrize(
-    ("read", "written", "distance"),
-    [((), (1, 2), 2), ((1, 2), (1, 2), 0), ((1, 3, 2), (1, 2), 1), ((3, 1), (1, 3), 2)],
-)
-def test_edit_distance(read: tuple[int, ...], written: tuple[int, ...], distance: int) -> None:
-    assert edit_distance(read, written) == distance
-
-
-def test_character_error_is_over_all_characters() -> None:
-    assert character_error([((1,), (1, 2)), ((5, 5), (5, 5))]) == 0.25
-    assert character_error([]) == 0.0
+@pytest.mark.parametrize("draws", [None, Draws(4)])
+def test_batches_hold_every_line_once(draws: Draws | None) -> None:
+    lines = compose_lines(load_scans()[0], 21, seed=1, part=0, variation=HELD_OUT)
+    batches = batches_of_similar_width(lines, 8, draws)
+    assert sorted(len(batch) for batch in batches) == [5, 8, 8]
+    assert sorted(index for batch in batches for index in batch) == list(range(21))

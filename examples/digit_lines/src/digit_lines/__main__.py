@@ -13,10 +13,9 @@ import typer
 from rich.console import Console
 
 import onemodel_tensors as om
-from digit_lines.comparison import compare, session_reader
+from digit_lines.comparison import compare, read_labels, session_reader
 from digit_lines.lines import HELD_OUT, Line, compose_lines, load_scans, stack
 from digit_lines.reader import LineReader, weights_hash
-from digit_lines.reading import read_digits
 from digit_lines.report import draw_readings, print_comparison
 from digit_lines.training import train
 from onemodel_graph import ArithmeticMode
@@ -49,7 +48,6 @@ def main(
             lines_per_epoch=lines,
             batch_size=batch_size,
             seed=seed,
-            console=console,
         )
     console.print(f"weights sha256 {weights_hash(model)}")
     test_lines = compose_lines(held_out_scans, held_out, seed, HELD_OUT_PART, HELD_OUT)
@@ -64,7 +62,7 @@ def main(
     picture = out / "digit_lines.png"
     read = session_reader(v1_file, ArithmeticMode.EXACT, threads)
     shown = test_lines[:SHOWN_LINES]
-    draw_readings(picture, shown, [read_digits(read(stack([line])))[0] for line in shown])
+    draw_readings(picture, shown, [read_labels(read(stack([line])))[0] for line in shown])
     console.print(f"wrote {onnx_file}, {v1_file} and {picture}")
     console.print(f"whole job: {time.perf_counter() - started:.0f} s with {threads} threads")
     if not all(comparison.equal.values()):

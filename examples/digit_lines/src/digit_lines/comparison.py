@@ -12,10 +12,10 @@ import onnxruntime
 from numpy.typing import NDArray
 
 import onemodel_tensors as om
-from digit_lines.lines import Image, Line, batches_of_similar_width, stack
+from digit_lines.lines import BLANK, Image, Line, batches_of_similar_width, stack
 from digit_lines.reader import LineReader
-from digit_lines.reading import Digits, character_error, read_digits
 from onemodel_graph import ArithmeticMode, Session
+from onemodel_training import Ratio, character_error_rate, ctc_greedy_decode
 
 BATCH_SIZES = (1, 3, 8, 32)
 #: Each batch is timed so often, the engines taking turns; the fastest turn counts.
@@ -32,12 +32,7 @@ class Engine:
     read: Reader
     largest_difference: float = 0.0
     seconds: dict[int, float] = field(default_factory=lambda: dict.fromkeys(BATCH_SIZES, 0.0))
-    readings: list[tuple[Digits, Digits]] = field(default_factory=list)
-
-    @property
-    def error(self) -> float:
-        """The character error over all that it read."""
-        return character_error(self.readings)
+    error: Ratio = Ratio(0, 0)
 
 
 @dataclass
@@ -48,6 +43,11 @@ class Comparison:
     equal: dict[str, bool]
     lines: int
     widths: tuple[int, int]
+
+
+def read_labels(log_probs: NDArray[np.float32]) -> list[list[int]]:
+    """The classes that each line of a batch says, from log-probabilities (steps, batch, classes)."""
+    return ctc_greedy_decode(om.from_numpy(log_probs), blank=BLANK)
 
 
 def session_reader(source: Path, mode: ArithmeticMode, threads: int | None = None) -> Reader:
@@ -94,7 +94,7 @@ def compare(
     ]
     for size in BATCH_SIZES:
         for batch in batches_of_similar_width(lines, size):
-            _read_batch(engines, batch, size)
+            _read_batch(engines, [lines[index] for index in batch], size)
     return Comparison(
         engines,
         _equalities(model, onnx_file, v1_file, lines),
@@ -105,7 +105,7 @@ def compare(
 
 def _read_batch(engines: list[Engine], batch: list[Line], size: int) -> None:
     image = stack(batch)
-    written = [line.digits for line in batch]
+    written = [line.labels for line in batch]
     oracle = engines[0].read(image)
     fastest = dict.fromkeys(range(len(engines)), float("inf"))
     for turn in range(TURNS + 1):
@@ -116,7 +116,7 @@ def _read_batch(engines: list[Engine], batch: list[Line], size: int) -> None:
             if turn == 0:  # the first run of a width plans it; only what repeats is timed
                 difference = float(np.abs(result - oracle).max())
                 engine.largest_difference = max(engine.largest_difference, difference)
-                engine.readings += zip(read_digits(result), written, strict=True)
+                engine.error += character_error_rate(read_labels(result), written)
             else:
                 fastest[index] = min(fastest[index], elapsed)
     for index, engine in enumerate(engines):
@@ -138,7 +138,7 @@ def _equalities(
         "exact session = eager model": True,
     }
     for batch in batches_of_similar_width(lines, 8):
-        image = stack(batch)
+        image = stack([lines[index] for index in batch])
         result = two(image)
         rows = [two(np.ascontiguousarray(image[row : row + 1])) for row in range(len(batch))]
         others = (one(image), np.concatenate(rows, axis=1), from_onnx(image), eager(image))

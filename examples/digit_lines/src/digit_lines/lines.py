@@ -35,6 +35,11 @@ class Line:
     digits: tuple[int, ...]
 
     @property
+    def labels(self) -> tuple[int, ...]:
+        """Its digits as classes; class 0 is the blank."""
+        return tuple(digit + 1 for digit in self.digits)
+
+    @property
     def width(self) -> int:
         """Its width in pixels."""
         return self.image.shape[1]
@@ -182,14 +187,11 @@ def stack(lines: Sequence[Line]) -> Image:
 
 def batches_of_similar_width(
     lines: Sequence[Line], size: int, draws: Draws | None = None
-) -> list[list[Line]]:
-    """Batches of lines of about the same width, in random order when draws are given."""
+) -> list[list[int]]:
+    """Batches of lines of about the same width, by index; in random order when draws are given."""
     by_width = sorted(range(len(lines)), key=lambda index: lines[index].width)
     if draws is not None:
         jitter = draws.uniforms(len(lines)) * 24.0
         by_width.sort(key=lambda index: lines[index].width + float(jitter[index]))
-    batches = [
-        [lines[index] for index in by_width[start : start + size]]
-        for start in range(0, len(lines), size)
-    ]
+    batches = [by_width[start : start + size] for start in range(0, len(lines), size)]
     return batches if draws is None else [batches[index] for index in draws.order(len(batches))]

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from digit_lines.comparison import BATCH_SIZES, Comparison
 from digit_lines.lines import HEIGHT, Line
-from digit_lines.reading import Digits
 
 ZOOM = 4
 MARGIN = 10
@@ -35,7 +34,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     for engine in comparison.engines:
         table.add_row(
             engine.name,
-            f"{100 * engine.error:.2f} %",
+            f"{100 * engine.error.value:.2f} %",
             f"{engine.largest_difference:.1e}" if engine.largest_difference else "0",
             *(f"{1000 * engine.seconds[size] / comparison.lines:.3f}" for size in BATCH_SIZES),
         )
@@ -44,8 +43,8 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(f"{name}: bits {'equal' if equal else 'DIFFER'}")
 
 
-def draw_readings(file: Path, lines: Sequence[Line], readings: Sequence[Digits]) -> None:
-    """Write a PNG with each line and, beside it, what was read; red where that is wrong."""
+def draw_readings(file: Path, lines: Sequence[Line], readings: Sequence[Sequence[int]]) -> None:
+    """Write a PNG with each line and, beside it, the classes read; red where they are wrong."""
     width = max(line.width for line in lines) * ZOOM + TEXT_WIDTH + 3 * MARGIN
     row_height = HEIGHT * ZOOM + MARGIN
     page = Pictures.new("RGB", (width, row_height * len(lines) + MARGIN), "white")
@@ -55,8 +54,8 @@ def draw_readings(file: Path, lines: Sequence[Line], readings: Sequence[Digits])
         top = MARGIN + index * row_height
         pixels = Pictures.fromarray(np.uint8(255 - np.round(line.image * 255)))
         page.paste(pixels.resize((line.width * ZOOM, HEIGHT * ZOOM)), (MARGIN, top))
-        text = "".join(map(str, reading)) or "(nothing)"
-        colour = "black" if reading == line.digits else "red"
+        text = "".join(str(label - 1) for label in reading) or "(nothing)"
+        colour = "black" if tuple(reading) == line.labels else "red"
         left = width - TEXT_WIDTH - MARGIN
         draw.text((left, top + HEIGHT * ZOOM // 2), text, colour, font, anchor="lm")
     page.save(file)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import onemodel_tensors as om
 from digit_lines.draws import Draws
@@ -18,12 +17,68 @@ from digit_lines.lines import (
     stack,
 )
 from digit_lines.reader import LineReader
-from digit_lines.reading import character_error, read_digits
-from onemodel_tensors import functional as F
-from onemodel_training import AdamW, NnModule, OneCycleLR, clip_grad_norm_
+from onemodel_training import (
+    AdamW,
+    CTCLoss,
+    DataLoader,
+    NnModule,
+    OneCycleLR,
+    Ratio,
+    Trainer,
+    character_error_rate,
+    ctc_greedy_decode,
+    manual_seed,
+)
 
 PEAK_LEARNING_RATE = 4e-3
 LARGEST_GRADIENT = 5.0
+FIRST_TRAINING_PART = 100
+
+
+class Batch(NamedTuple):
+    """Lines of about one width, as the loss takes them."""
+
+    image: om.Tensor
+    labels: list[tuple[int, ...]]
+    targets: om.Tensor
+    target_lengths: om.Tensor
+
+
+class FreshLines:
+    """A dataset that composes new lines for every epoch."""
+
+    def __init__(self, scans: Scans, count: int, batch_size: int, seed: int) -> None:
+        self.scans = scans
+        self.count = count
+        self.batch_size = batch_size
+        self.seed = seed
+        self._epoch = -1
+        self._lines: list[Line] = []
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, index: int) -> Line:
+        return self._lines[index]
+
+    def batches(self, epoch: int) -> list[list[int]]:
+        """The lines of each batch of an epoch, by index."""
+        if epoch != self._epoch:
+            part = FIRST_TRAINING_PART + epoch
+            self._lines = compose_lines(self.scans, self.count, self.seed, part, FOR_TRAINING)
+            self._epoch = epoch
+        shuffle = Draws(self.seed, 2, epoch)
+        return batches_of_similar_width(self._lines, self.batch_size, shuffle)
+
+
+def collate(lines: Sequence[Line]) -> Batch:
+    """The lines as one batch, targets padded with blanks."""
+    labels = [line.labels for line in lines]
+    longest = max(map(len, labels))
+    padded = [list(row) + [BLANK] * (longest - len(row)) for row in labels]
+    return Batch(
+        om.from_numpy(stack(lines)), labels, om.tensor(padded), om.tensor([*map(len, labels)])
+    )
 
 
 def train(
@@ -33,75 +88,36 @@ def train(
     lines_per_epoch: int,
     batch_size: int,
     seed: int,
-    console: Console,
+    progress: bool = True,
 ) -> LineReader:
     """Train a reader on fresh lines in every epoch.
 
     The same arguments give the same weights, bit for bit, whatever the number of threads.
     """
-    om.manual_seed(seed)
+    manual_seed(seed)
     model = LineReader()
+    lines = FreshLines(scans, lines_per_epoch, batch_size, seed)
+    loader = DataLoader(lines, batches=lines.batches, collate_fn=collate)
+    optimizer = AdamW(model.parameters(), lr=PEAK_LEARNING_RATE, weight_decay=1e-2)
     steps = epochs * -(-lines_per_epoch // batch_size)
-    optimizer = AdamW(model.parameters(), lr=PEAK_LEARNING_RATE, weight_decay=1e-3)
-    schedule = OneCycleLR(optimizer, max_lr=PEAK_LEARNING_RATE, total_steps=steps)
-    model.train()
-    loss_average = error_average = None
-    with _progress(console) as progress:
-        task = progress.add_task("training", total=steps, loss=float("nan"), error=float("nan"))
-        for epoch in range(epochs):
-            lines = compose_lines(
-                scans, lines_per_epoch, seed, part=100 + epoch, variation=FOR_TRAINING
-            )
-            shuffle = Draws(seed, 2, epoch)
-            for batch in batches_of_similar_width(lines, batch_size, shuffle):
-                loss, error = _step(model, optimizer, batch)
-                schedule.step()
-                loss_average = _average(loss_average, loss)
-                error_average = _average(error_average, error)
-                progress.update(
-                    task,
-                    advance=1,
-                    description=f"epoch {epoch + 1}/{epochs}",
-                    loss=loss_average,
-                    error=100 * error_average,
-                )
+    trainer = Trainer(
+        model,
+        optimizer,
+        training_step,
+        scheduler=OneCycleLR(optimizer, max_lr=PEAK_LEARNING_RATE, total_steps=steps),
+        clip_norm=LARGEST_GRADIENT,
+        progress=progress,
+    )
+    trainer.fit(loader, epochs=epochs)
     return model.eval()
 
 
-def _progress(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}  character error {task.fields[error]:.1f} %"),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=console,
+def training_step(model: NnModule, batch: Batch) -> tuple[om.Tensor, dict[str, Ratio]]:
+    """The loss of a batch, and its character error."""
+    log_probs = model(batch.image)
+    steps, size, _ = log_probs.shape
+    loss = CTCLoss(blank=BLANK, zero_infinity=True)(
+        log_probs, batch.targets, om.tensor([steps] * size), batch.target_lengths
     )
-
-
-def _average(average: float | None, value: float) -> float:
-    return value if average is None else 0.9 * average + 0.1 * value
-
-
-def _step(model: NnModule, optimizer: AdamW, batch: list[Line]) -> tuple[float, float]:
-    log_probs = model(om.from_numpy(stack(batch)))
-    steps = log_probs.shape[0]
-    lengths = [len(line.digits) for line in batch]
-    targets = np.zeros((len(batch), max(lengths)), np.int64)
-    for row, line in enumerate(batch):
-        targets[row, : len(line.digits)] = np.asarray(line.digits) + 1
-    loss = F.ctc_loss(
-        log_probs,
-        om.from_numpy(targets),
-        om.tensor([steps] * len(batch)),
-        om.tensor(lengths),
-        blank=BLANK,
-        zero_infinity=True,
-    )
-    optimizer.zero_grad()
-    loss.backward()
-    clip_grad_norm_(model.parameters(), LARGEST_GRADIENT)
-    optimizer.step()
-    read = read_digits(log_probs.detach().numpy())
-    written = [line.digits for line in batch]
-    return loss.item(), character_error(zip(read, written, strict=True))
+    read = ctc_greedy_decode(log_probs, blank=BLANK)
+    return loss, {"character error": character_error_rate(read, batch.labels)}
