@@ -32,7 +32,7 @@ class Engine:
     read: Reader
     largest_difference: float = 0.0
     seconds: dict[int, float] = field(default_factory=lambda: dict.fromkeys(BATCH_SIZES, 0.0))
-    error: Ratio = Ratio(0, 0)
+    error: Ratio = field(default_factory=lambda: Ratio(0, 0))
 
 
 @dataclass
