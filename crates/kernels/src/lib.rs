@@ -24,6 +24,7 @@ pub mod dtype;
 pub mod error;
 pub mod kernel;
 mod kernels;
+pub mod math;
 pub mod parallel;
 pub mod program;
 pub mod registry;

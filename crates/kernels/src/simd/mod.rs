@@ -215,6 +215,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Rounds half to even; values outside i32 give i32::MIN.
     fn to_int(self, a: Self::F) -> Self::I;
     fn from_int(self, a: Self::I) -> Self::F;
+    /// `a * 2^n` rounded once, for 1 <= |a| <= 2 and -252 <= n <= 254: two steps of which the first
+    /// is exact.
+    #[inline(always)]
+    fn scale_by_power(self, a: Self::F, n: Self::I) -> Self::F {
+        let bias = self.splat_i(127);
+        let half = self.shr_i::<1>(n);
+        let rest = self.sub_i(n, half);
+        let power = |n| self.from_bits(self.shl_i::<23>(self.add_i(n, bias)));
+        self.mul(self.mul(a, power(half)), power(rest))
+    }
 
     // f64
     fn splat_d(self, x: f64) -> Self::D;

@@ -1,0 +1,151 @@
+//! e^x, e^x - 1 and the logistic function: x = n ln 2 + r, |r| <= ln(2)/2, and
+//! e^r = 1 + (r + r² Q(r)).
+
+use super::{polynomial, polynomial_f64, power_of_two};
+use crate::simd::Simd;
+
+const LOG2_E: f32 = std::f32::consts::LOG2_E;
+/// ln 2 in nine bits, so that n times it is exact, and the rest.
+const LN2_HIGH: f32 = 0.693_359_375;
+const LN2_LOW: f32 = -2.121_944_4e-4;
+/// Adding it to a small number rounds that number to an integer, in the low bits of the sum.
+const MAGIC: f32 = 12_582_912.0;
+const Q: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_262, 0.008_368_674, 0.001_382_103_8];
+
+/// n and t = e^r - 1 with x = n ln 2 + r, for |x| below about 100.
+#[inline(always)]
+fn reduced<S: Simd>(s: S, x: S::F) -> (S::I, S::F) {
+    let magic = s.splat(MAGIC);
+    let shifted = s.fma(x, s.splat(LOG2_E), magic);
+    let n = s.sub(shifted, magic);
+    let r = s.fma(n, s.splat(-LN2_HIGH), x);
+    let r = s.fma(n, s.splat(-LN2_LOW), r);
+    let t = s.fma(s.mul(r, r), polynomial(s, r, Q), r);
+    (s.sub_i(s.bits(shifted), s.splat_i(MAGIC.to_bits().cast_signed())), t)
+}
+
+/// 2^n for -126 <= n <= 127.
+#[inline(always)]
+fn scale<S: Simd>(s: S, n: S::I) -> S::F {
+    s.from_bits(s.shl_i::<23>(s.add_i(n, s.splat_i(127))))
+}
+
+/// e^x for -87 <= x <= 88 (outside: unspecified), as [`exp`] there.
+#[inline(always)]
+pub(super) fn exp_inside<S: Simd>(s: S, x: S::F) -> S::F {
+    let (n, t) = reduced(s, x);
+    s.mul(s.add(s.splat(1.0), t), scale(s, n))
+}
+
+/// e^x. Underflow is gradual and rounded once.
+#[inline(always)]
+pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
+    let (low, high) = (s.splat(-104.0), s.splat(89.0));
+    let x = s.select(s.lt(x, low), low, x);
+    let x = s.select(s.lt(high, x), high, x);
+    let (n, t) = reduced(s, x);
+    s.scale_by_power(s.add(s.splat(1.0), t), n)
+}
+
+/// e^x - 1 without cancellation.
+#[inline(always)]
+pub fn expm1<S: Simd>(s: S, x: S::F) -> S::F {
+    let (low, high) = (s.splat(-20.0), s.splat(89.0));
+    let a = s.select(s.lt(x, low), low, x);
+    let a = s.select(s.lt(high, a), high, a);
+    let (n, t) = reduced(s, a);
+    // Half of the result, so that n = 128 does not overflow before the end.
+    let half = scale(s, s.sub_i(n, s.splat_i(1)));
+    let y = s.fma(half, t, s.sub(half, s.splat(0.5)));
+    let y = s.add(y, y);
+    let y = s.select(s.eq_i(n, s.splat_i(0)), t, y);
+    s.select(s.eq(x, s.splat(0.0)), x, y)
+}
+
+/// 1 / (1 + e^-x), with the rounding error of the denominator compensated.
+#[inline(always)]
+pub fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
+    let one = s.splat(1.0);
+    let z = exp(s, s.neg(s.abs(x)));
+    let d = s.add(one, z);
+    let error = s.sub(z, s.sub(d, one));
+    let inverse = s.div(one, d);
+    let residual = s.fma(s.neg(d), inverse, one);
+    let correction = s.fma(s.neg(error), inverse, residual);
+    let numerator = s.select(s.lt(x, s.splat(0.0)), z, one);
+    let q = s.mul(numerator, inverse);
+    s.fma(q, correction, q)
+}
+
+const LN2_HIGH_F64: f64 = 6.931_471_803_691_238e-1;
+const LN2_LOW_F64: f64 = 1.908_214_929_270_587_7e-10;
+const MAGIC_F64: f64 = 6_755_399_441_055_744.0;
+const Q_F64: [f64; 12] = [
+    0.5,
+    0.166_666_666_666_666_66,
+    0.041_666_666_666_666_71,
+    0.008_333_333_333_333_34,
+    0.001_388_888_888_886_504,
+    0.000_198_412_698_412_382_56,
+    2.480_158_736_172_018_6e-5,
+    2.755_731_928_757_859_4e-6,
+    2.755_724_300_867_227e-7,
+    2.505_204_114_148_704e-8,
+    2.092_410_939_556_598e-9,
+    1.609_496_407_862_027e-10,
+];
+
+/// n and e^r - 1 with x + low = n ln 2 + r.
+#[inline(always)]
+fn reduced_f64(x: f64, low: f64) -> (i64, f64) {
+    let shifted = x.mul_add(std::f64::consts::LOG2_E, MAGIC_F64);
+    let n = shifted - MAGIC_F64;
+    let high = n.mul_add(-LN2_HIGH_F64, x);
+    let r = n.mul_add(-LN2_LOW_F64, high);
+    // What the last step rounded off, and the tail of x.
+    let rest = n.mul_add(-LN2_LOW_F64, high - r) + low;
+    let t = (r * r).mul_add(polynomial_f64(r, Q_F64), r + rest);
+    (shifted.to_bits().cast_signed() - MAGIC_F64.to_bits().cast_signed(), t)
+}
+
+/// e^(x + low) for a `low` far below x's last place.
+#[inline(always)]
+pub(super) fn exp_extended(x: f64, low: f64) -> f64 {
+    let a = if x < -746.0 { -746.0 } else { x };
+    let a = if a > 710.0 { 710.0 } else { a };
+    let (n, t) = reduced_f64(a, if a == x { low } else { 0.0 });
+    // Two exact steps and one rounding, also into the subnormal range.
+    let half = n >> 1;
+    (1.0 + t) * power_of_two(half) * power_of_two(n - half)
+}
+
+/// e^x.
+#[inline(always)]
+#[must_use]
+pub fn exp_f64(x: f64) -> f64 {
+    exp_extended(x, 0.0)
+}
+
+/// e^x - 1 without cancellation.
+#[inline(always)]
+#[must_use]
+pub fn expm1_f64(x: f64) -> f64 {
+    let a = if x < -50.0 { -50.0 } else { x };
+    let a = if a > 710.0 { 710.0 } else { a };
+    let (n, t) = reduced_f64(a, 0.0);
+    let half = power_of_two(n - 1);
+    let y = 2.0 * half.mul_add(t, half - 0.5);
+    let y = if n == 0 { t } else { y };
+    if x == 0.0 { x } else { y }
+}
+
+/// 1 / (1 + e^-x).
+#[inline(always)]
+#[must_use]
+pub fn sigmoid_f64(x: f64) -> f64 {
+    let z = exp_f64(-x.abs());
+    let d = 1.0 + z;
+    let error = z - (d - 1.0);
+    let q = (if x < 0.0 { z } else { 1.0 }) / d;
+    (-q).mul_add(error / d, q)
+}
