@@ -28,6 +28,37 @@ impl Attribute {
     }
 }
 
+/// A number that keeps the exactness of an integer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    Int(i64),
+    Float(f64),
+}
+
+impl Number {
+    /// The number as one element of `dtype`, as the low bytes of the result: integers wrap, floats
+    /// are rounded once (towards zero for integer dtypes), bool is 1 for anything but 0.
+    #[must_use]
+    pub fn bits(self, dtype: DType) -> u64 {
+        let float = match self {
+            Self::Int(v) => v as f64,
+            Self::Float(v) => v,
+        };
+        match dtype {
+            DType::Bool => u64::from(float != 0.0),
+            DType::F16 => u64::from(half::f16::from_f64(float).to_bits()),
+            DType::BF16 => u64::from(half::bf16::from_f64(float).to_bits()),
+            DType::F32 => u64::from((float as f32).to_bits()),
+            DType::F64 => float.to_bits(),
+            DType::U64 if float >= 9.223_372_036_854_775_8e18 => float as u64,
+            _ => match self {
+                Self::Int(v) => v.cast_unsigned(),
+                Self::Float(v) => (v as i64).cast_unsigned(),
+            },
+        }
+    }
+}
+
 /// The attributes of one operator; every getter takes its entry out, so that [`Attributes::finish`]
 /// can name what nobody asked for.
 pub struct Attributes {
@@ -109,6 +140,16 @@ impl Attributes {
     pub fn float_required(&mut self, name: &'static str) -> Result<f64> {
         let v = self.float_opt(name)?;
         self.required(name, v)
+    }
+
+    /// A number that may be an integer beyond the exact range of floats.
+    pub fn number_opt(&mut self, name: &'static str) -> Result<Option<Number>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Attribute::Int(v)) => Ok(Some(Number::Int(v))),
+            Some(Attribute::Float(v)) => Ok(Some(Number::Float(v))),
+            Some(other) => Err(self.wrong(name, "a number", &other)),
+        }
     }
 
     pub fn str_opt(&mut self, name: &'static str) -> Result<Option<String>> {
