@@ -1,0 +1,1 @@
+"""Cases, one module for each family of kernels; each has ``CASES``."""
