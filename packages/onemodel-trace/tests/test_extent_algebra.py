@@ -221,9 +221,23 @@ def test_broadcast_and_unify():
     other = extents.window(T, 2, 2, 1, 0, 0) + 1
     assert extents.unify(half, other, "two branches") == half
     assert [guard.text for guard in scope.guards] == ["(T + 1)//2 == T//2 + 1"]
-    assert scope.guards[0].structure() == [
-        "==", ["//", ["+", "T", 1], 2], ["+", ["//", "T", 2], 1],
-    ]  # fmt: skip
+    assert scope.guards[0].source() == "((T + 1)//(2)) == (T//2) + 1".replace(
+        "(T//2)", "((T)//(2))"
+    )
+
+
+def test_guards_are_written_in_the_grammar_that_sessions_read():
+    from onemodel_graph.guards import Guard as Read
+
+    scope = ExtentScope()
+    x = SymbolicExtent(scope.declare(Axis("batch of lines", multiple=4), 8), scope)
+    y = SymbolicExtent(scope.declare(Axis("for"), 5), scope)
+    left = x // 3 * y + 1 - y * y
+    right = extents.slice_length(y, -3, 2**63 - 1, 1)
+    scope.assume("<=", left.expression, right.expression, "a test")
+    for sizes in ({"batch of lines": 8, "for": 5}, {"batch of lines": 4, "for": 1}):
+        for guard in scope.guards:
+            assert Read(guard.source()).holds(sizes) is guard.holds(sizes)
 
 
 def test_fixed_slice_ends():

@@ -8,6 +8,8 @@ branch of a model that computes the same extent gets the same expression.
 
 from __future__ import annotations
 
+import json
+import keyword
 from collections.abc import Callable, Iterable, Mapping
 
 Monomial = tuple["Atom", ...]
@@ -163,22 +165,20 @@ class Expression:
         """
         return evaluate_terms(self.terms, lambda atom: _evaluate_atom(atom, sizes))
 
-    def structure(self) -> object:
-        """The formula as nested lists of operator, operands, symbol names and integers.
+    def source(self) -> str:
+        """The formula in the grammar in which guards are written into a file.
 
-        This is the form in which guards are written into a file: ``["+", ["*", 2, "width"], 1]``.
+        Integers, names, ``+ - * //``, ``max(…)``, ``min(…)``; an axis name that is no identifier is
+        written ``symbol("name")``.
         """
         if not self.terms:
-            return 0
-        terms: list[object] = []
+            return "0"
+        pieces: list[str] = []
         for atoms, factor in self.terms:
-            if not atoms:
-                terms.append(factor)
-                continue
-            factors: list[object] = [] if factor == 1 else [factor]
-            factors.extend(_atom_structure(atom) for atom in atoms)
-            terms.append(factors[0] if len(factors) == 1 else ["*", *factors])
-        return terms[0] if len(terms) == 1 else ["+", *terms]
+            words = [str(factor)] if factor != 1 or not atoms else []
+            words.extend(_atom_source(atom) for atom in atoms)
+            pieces.append("*".join(words))
+        return " + ".join(pieces)
 
 
 def _grouped(text: str) -> str:
@@ -210,11 +210,15 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
     return max(left, right) if atom.kind == "max" else min(left, right)
 
 
-def _atom_structure(atom: Atom) -> object:
+def _atom_source(atom: Atom) -> str:
     if atom.kind == "symbol":
-        return atom.name if atom.unit == 1 else ["//", atom.name, atom.unit]
-    operator = "//" if atom.kind == "floordiv" else atom.kind
-    return [operator, *(operand.structure() for operand in atom.operands)]
+        plain = atom.name.isidentifier() and not keyword.iskeyword(atom.name)
+        name = atom.name if plain else f"symbol({json.dumps(atom.name)})"
+        return name if atom.unit == 1 else f"({name}//{atom.unit})"
+    left, right = (operand.source() for operand in atom.operands)
+    if atom.kind == "floordiv":
+        return f"(({left})//({right}))"
+    return f"{atom.kind}({left}, {right})"
 
 
 def constant(value: int) -> Expression:

@@ -24,7 +24,8 @@ class Extent(SymbolicSize):
     it into a number asks this class first. Sums, products and floor divisions of extents and ints
     are extents again (or ints, where no symbol is left). A comparison, ``%`` or truth test that
     has one answer for every permitted size gives it. Every other use as a number raises
-    ``TraceException`` of kind SYMBOLIC_SHAPE that states the relation in the user's axis names.
+    ``TraceException`` of kind SYMBOLIC_SHAPE that states the relation in the user's axis names. Its
+    text is the formula, ``T + 1``, so that not even a message can carry the number away.
     Once its trace has finished it behaves as the number of the recorded run.
     """
 
@@ -136,9 +137,7 @@ class Extent(SymbolicSize):
 
     def __rmod__(self, other: Any) -> Any:
         if isinstance(other, str | bytes):
-            self._escape(
-                "% formatting", "use an f-string, which shows the number of the recorded run"
-            )
+            self._escape("% formatting", "use an f-string, which shows the formula")
         return self._arithmetic(
             other,
             "%",
@@ -309,13 +308,14 @@ class Extent(SymbolicSize):
         return self * -1 - 1
 
     def __repr__(self) -> str:
-        return str(self.example)
+        return self.text if self._active() else str(self.example)
 
-    def __str__(self) -> str:
-        return str(self.example)
+    __str__ = __repr__
 
     def __format__(self, specification: str) -> str:
-        return format(self.example, specification)
+        if not specification:
+            return str(self)
+        return format(self._number(f"formatting with {specification!r}"), specification)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return int, (self._number("pickle or deepcopy"),)

@@ -77,11 +77,14 @@ class Guard:
             return f"{self.left.text()} % {self.right.text()} == 0"
         return f"{self.left.text()} {self.relation} {self.right.text()}"
 
-    def structure(self) -> list[object]:
-        """Nested lists for the file: ``["==", left, right]``."""
-        if self.relation == "%":
-            return ["==", ["%", self.left.structure(), self.right.structure()], 0]
-        return [self.relation, self.left.structure(), self.right.structure()]
+    def source(self) -> str:
+        """The relation as it is written into a file; see :meth:`Expression.source`."""
+        left, right = self.left.source(), self.right.source()
+        return (
+            f"({left}) % {right} == 0"
+            if self.relation == "%"
+            else f"{left} {self.relation} {right}"
+        )
 
     def holds(self, sizes: dict[str, int]) -> bool:
         """Whether the relation is true when the symbols have these sizes."""
@@ -178,10 +181,14 @@ class ExtentScope:
                 self._rely_on_non_empty(difference)
         return result
 
+    def surely_at_least(self, expression: Expression, least: int) -> bool:
+        """As :meth:`at_least`, without relying on axes that are not empty."""
+        low = bounds.bounds(expression, self._declared)[0]
+        return low is not None and low >= least
+
     def at_least(self, expression: Expression, least: int) -> bool:
         """Whether the expression is shown to be >= a number for every permitted size."""
-        low = bounds.bounds(expression, self._declared)[0]
-        if low is not None and low >= least:
+        if self.surely_at_least(expression, least):
             return True
         low = bounds.bounds(expression, self.permitted)[0]
         if low is not None and low >= least:

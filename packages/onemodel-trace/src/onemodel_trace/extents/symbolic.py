@@ -332,6 +332,10 @@ def _inside(
     if scope.at_least(algebra.subtract(value, most), 0):
         return most
     if clamp:
+        if most.constant is not None and value.example <= most.example:
+            # A table of fixed length that is cut to a size: it must be long enough at every run.
+            scope.assume("<=", value, most, "a fixed axis is cut to this size")
+            return value
         return scope.least(value, most)
     shown = size.text() if isinstance(size, SymbolicExtent) else str(size)
     raise SymbolicShapeError(

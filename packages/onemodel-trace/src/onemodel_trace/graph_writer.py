@@ -1,0 +1,192 @@
+"""Writes nodes of the recorded graph, with their types inferred from the operator facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from onemodel_kernels import ops
+from onemodel_kernels.ops import OpSpec, extents
+from onemodel_trace.constants import ConstantTable
+from onemodel_trace.extents import ExtentScope
+from onemodel_trace.graph_value import GraphValue, PendingNode, SymbolicShape
+from onemodel_trace.shape_arithmetic import ShapeArithmetic
+
+if TYPE_CHECKING:
+    from onemodel_trace.tracer import Tracer
+
+# Operands that are not a 1-d int64 list: a 0-d int64, a 0-d number of the first input's dtype,
+# or a float32 list.
+_SCALAR_OPERANDS = {("CumSum", "axis"), ("Trilu", "k"), ("OneHot", "depth")}
+_LIKE_INPUT = {("Clip", "min"), ("Clip", "max"), ("Pad", "constant_value")}
+_FLOAT_LISTS = {("Resize", "scales"), ("Resize", "roi")}
+# Attributes that the specs have for the sake of kernels and ONNX does not know.
+_NOT_IN_ONNX = {("Range", "dtype")}
+
+
+class GraphWriter:
+    """Collects nodes in order; what no output needs is left out when the graph is built.
+
+    Attributes:
+        nodes: Recorded nodes in order.
+        constants: The constants.
+        scope: Symbols and guards.
+        sizes: Writes extents as values.
+    """
+
+    def __init__(self, tracer: Tracer, scope: ExtentScope, limit: int) -> None:
+        self.tracer = tracer
+        self.scope = scope
+        self.nodes: list[PendingNode] = []
+        self.constants = ConstantTable(tracer, limit)
+        self.sizes = ShapeArithmetic(self)
+
+    def node(
+        self,
+        operator: str,
+        inputs: list[GraphValue | None],
+        types: Sequence[tuple[str, SymbolicShape]],
+        attributes: dict[str, Any] | None = None,
+    ) -> Any:
+        """Add a node whose output types are known; its output, or a tuple of several."""
+        pending = PendingNode("", operator, inputs, attributes or {})
+        label = operator.lower()
+        for dtype, shape in types:
+            value = GraphValue(self.tracer, dtype, shape, label)
+            value.node = pending
+            pending.outputs.append(value)
+            self.sizes.hold(value)
+        self.nodes.append(pending)
+        return pending.outputs[0] if len(pending.outputs) == 1 else tuple(pending.outputs)
+
+    def emit(
+        self, operator: str, *inputs: GraphValue | None, outputs: int = 1, **attributes: Any
+    ) -> Any:
+        """Add a node of an ONNX operator.
+
+        Args:
+            operator: Its name; operands (inputs that carry sizes or axes) go by keyword.
+            inputs: The tensor inputs in order, None for an absent optional one.
+            outputs: How many outputs are wanted.
+            attributes: Attributes and operands; None leaves one out.
+
+        Returns:
+            The output, or a tuple of them.
+        """
+        spec = ops.get(operator)
+        return self.emit_spec(spec, list(inputs), attributes, outputs)
+
+    def emit_spec(
+        self,
+        spec: OpSpec,
+        inputs: list[GraphValue | None],
+        attributes: dict[str, Any],
+        outputs: int = 1,
+    ) -> Any:
+        """As :meth:`emit` for a spec that was looked up before."""
+        attributes = {name: value for name, value in attributes.items() if value is not None}
+        shapes = [None if value is None else value.shape for value in inputs]
+        dtypes = [None if value is None else value.dtype for value in inputs]
+        types = spec.infer(shapes, dtypes, attributes)[:outputs]
+        if not spec.operands:
+            return self.node(spec.name, inputs, types, attributes)
+        placed = self._place_operands(spec, inputs, attributes, types)
+        kept = {
+            name: value
+            for name, value in attributes.items()
+            if name in spec.attributes and (spec.name, name) not in _NOT_IN_ONNX
+        }
+        if spec.name == "Reshape" and 0 in [e for e in types[0][1] if type(e) is int]:
+            kept["allowzero"] = 1
+        return self.node(spec.name, placed, types, kept)
+
+    def _place_operands(
+        self,
+        spec: OpSpec,
+        inputs: list[GraphValue | None],
+        attributes: dict[str, Any],
+        types: Sequence[tuple[str, SymbolicShape]],
+    ) -> list[GraphValue | None]:
+        tensors = iter(inputs)
+        placed: list[GraphValue | None] = []
+        for entry in spec.inputs:
+            if entry.kind == "tensor":
+                placed.extend(tensors if entry.variadic else [next(tensors, None)])
+                continue
+            operand = attributes.get(entry.name)
+            if operand is None:
+                placed.append(None)
+                continue
+            placed.append(self._operand(spec.name, entry.name, operand, inputs, types))
+        while placed and placed[-1] is None:
+            placed.pop()
+        return placed
+
+    def _operand(
+        self,
+        operator: str,
+        name: str,
+        operand: Any,
+        inputs: list[GraphValue | None],
+        types: Sequence[tuple[str, SymbolicShape]],
+    ) -> GraphValue:
+        key = (operator, name)
+        if operator == "Reshape":
+            return self.sizes.reshape_operand(types[0][1])
+        if operator == "Expand":
+            source = inputs[0]
+            assert source is not None
+            return self.sizes.expand_operand(source.shape, types[0][1])
+        if key in _LIKE_INPUT:
+            source = inputs[0]
+            assert source is not None
+            return self.constants.scalar(_first(operand), source.dtype)
+        if operator == "Range":
+            return self._range_operand(_first(operand), types[0][0])
+        if key in _SCALAR_OPERANDS:
+            return self.sizes.scalar(_first(operand))
+        if key in _FLOAT_LISTS:
+            return self.constants.floats(operand)
+        listed = operand if isinstance(operand, tuple | list) else (operand,)
+        return self.sizes.vector([_plain(entry) for entry in listed])
+
+    def _range_operand(self, operand: Any, dtype: str) -> GraphValue:
+        if isinstance(operand, int | float):
+            return self.constants.scalar(operand, dtype)
+        value = self.sizes.scalar(operand)
+        return value if dtype == "int64" else self.emit("Cast", value, to=dtype)
+
+    def reshape(self, value: GraphValue, shape: Sequence[Any]) -> GraphValue:
+        """The value under another shape, one extent of which may be -1; itself if nothing changes."""
+        target = extents.reshape(value.shape, tuple(shape), allowzero=True)
+        if target == value.shape:
+            return value
+        attributes = {"allowzero": 1} if 0 in [e for e in target if type(e) is int] else {}
+        operand = self.sizes.reshape_operand(target)
+        result: GraphValue = self.node(
+            "Reshape", [value, operand], [(value.dtype, target)], attributes
+        )
+        return result
+
+    def filled(self, number: float | bool, shape: Sequence[Any], dtype: str) -> GraphValue:
+        """A value with one number in every place."""
+        if all(type(extent) is int for extent in shape):
+            return self.constants.filled(number, tuple(shape), dtype)
+        result: GraphValue = self.node(
+            "Expand",
+            [self.constants.scalar(number, dtype), self.sizes.vector(shape)],
+            [(dtype, tuple(shape))],
+        )
+        return result
+
+    def scalar(self, number: float | bool, like: GraphValue) -> GraphValue:
+        """The 0-d constant of a number in another value's dtype."""
+        return self.constants.scalar(number, like.dtype)
+
+
+def _first(operand: Any) -> Any:
+    return operand[0] if isinstance(operand, tuple | list) else operand
+
+
+def _plain(entry: Any) -> Any:
+    return int(entry) if isinstance(entry, bool) else entry

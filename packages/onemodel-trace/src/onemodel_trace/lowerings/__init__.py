@@ -1,0 +1,9 @@
+"""How operators that ONNX writes differently become nodes; one module a family.
+
+An operator whose record carries an ONNX name and ONNX attributes needs no entry here: it is written
+as it is. ``find`` gives the lowering of any other, ``refusal`` the reason why there is none.
+"""
+
+from onemodel_trace.lowerings.registry import Lowering, Recorded, find, refusal
+
+__all__ = ["Lowering", "Recorded", "find", "refusal"]

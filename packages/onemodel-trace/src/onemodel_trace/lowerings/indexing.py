@@ -1,0 +1,31 @@
+"""Indexing that ONNX writes with other operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onemodel_trace.graph_writer import GraphWriter
+from onemodel_trace.lowerings.registry import Lowering, Recorded
+
+
+def _index_add(writer: GraphWriter, call: Recorded) -> Any:
+    """ScatterND adds along the first axis; another axis is brought to the front and back."""
+    x, index, source = call.value(0), call.value(1), call.value(2)
+    axis = call.get("axis", 0) % x.rank
+    order = (axis, *(a for a in range(x.rank) if a != axis))
+    back = tuple(order.index(a) for a in range(x.rank))
+    if axis:
+        x = writer.emit("Transpose", x, perm=order)
+        source = writer.emit("Transpose", source, perm=order)
+    positions = writer.emit("Unsqueeze", index, axes=(-1,))
+    y = writer.emit("ScatterND", x, positions, source, reduction="add")
+    return writer.emit("Transpose", y, perm=back) if axis else y
+
+
+def _top_k(writer: GraphWriter, call: Recorded) -> Any:
+    attributes = {name: call[name] for name in ("axis", "largest", "sorted")}
+    count = call["k"]
+    return writer.emit("TopK", call.value(), outputs=2, K=(count,), **attributes)
+
+
+LOWERINGS: dict[str, Lowering] = {"IndexAdd": _index_add, "TopK": _top_k}

@@ -1,0 +1,282 @@
+"""Runs the eager function and the session at other sizes and compares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from onemodel_graph import ArithmeticMode
+from onemodel_kernels import Array, Kernel
+from onemodel_kernels.errors import OneModelError
+from onemodel_tensors.tensor import Tensor
+from onemodel_trace.errors import TraceErrorKind, TraceException
+
+if TYPE_CHECKING:
+    from onemodel_trace.traced_model import TracedModel
+
+__all__ = ["TOLERANCE", "VerifyReport", "verify"]
+
+TOLERANCE = 1e-5
+"""Greatest difference in fast mode, scaled by the greatest expected magnitude of the output."""
+
+_RUNS = 2
+_SEARCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyReport:
+    """What a verification ran.
+
+    Attributes:
+        sizes: Sizes of the symbolic axes of each run.
+        refused: Sizes at which the eager function and the session both raised an error.
+        difference: Greatest scaled difference over all runs and outputs.
+    """
+
+    sizes: tuple[Mapping[str, int], ...]
+    refused: tuple[Mapping[str, int], ...]
+    difference: float
+
+
+def verify(
+    model: TracedModel,
+    sizes: Sequence[Mapping[str, int]] | int | None,
+    *,
+    function: Callable[..., Any] | None,
+    inputs: Callable[[Mapping[str, int]], Sequence[Any]] | None,
+    mode: ArithmeticMode | None,
+    seed: int,
+) -> VerifyReport:
+    """See :meth:`TracedModel.verify`."""
+    eager = function or model.function
+    if eager is None:
+        raise TraceException(
+            TraceErrorKind.INVALID_USAGE,
+            "verify: the trace does not know the eager function; give function=, called with one "
+            "tensor for each input and returning the outputs",
+        )
+    if sizes is None or isinstance(sizes, int):
+        runs = chosen_sizes(model, _RUNS if sizes is None else sizes)
+    else:
+        runs = [_complete(model, entry) for entry in sizes]
+    chosen = ArithmeticMode.FAST if mode is None else mode
+    session = model.session(chosen)
+    worst = 0.0
+    refused: list[Mapping[str, int]] = []
+    for number, entry in enumerate(runs):
+        given = (
+            _random_inputs(model, entry, seed * 1000 + number)
+            if inputs is None
+            else [_as_tensor(value) for value in inputs(entry)]
+        )
+        difference = _run(model, eager, session, given, entry, chosen)
+        if difference is None:
+            refused.append(entry)
+        else:
+            worst = max(worst, difference)
+    return VerifyReport(tuple(runs), tuple(refused), worst)
+
+
+def _run(
+    model: TracedModel,
+    eager: Callable[..., Any],
+    session: Any,
+    given: list[Tensor],
+    sizes: Mapping[str, int],
+    mode: ArithmeticMode,
+) -> float | None:
+    """The greatest scaled difference of one run, or None when both refuse these inputs."""
+    from onemodel_tensors.autograd.mode import no_grad
+
+    error: OneModelError | None = None
+    expected: list[Tensor] = []
+    try:
+        with no_grad():
+            expected = _outputs(eager(*given))
+    except OneModelError as caught:
+        error = caught
+    try:
+        found = session.run_arrays([tensor._array for tensor in given])
+    except OneModelError as caught:
+        if error is None:
+            raise _differs(
+                f"the graph refuses what the eager function computes: {caught}", sizes
+            ) from caught
+        return None
+    if error is not None:
+        raise _differs(
+            f"the graph computes what the eager function refuses: {error}", sizes
+        ) from error
+    if len(expected) != len(found):
+        raise _differs(
+            f"the eager function gives {len(expected)} outputs, the graph {len(found)}", sizes
+        )
+    worst = 0.0
+    for name, left, right in zip(model.output_names, expected, found, strict=True):
+        worst = max(worst, _compare(name, left._array, right, sizes, mode))
+    return worst
+
+
+def _compare(
+    name: str, expected: Array, found: Array, sizes: Mapping[str, int], mode: ArithmeticMode
+) -> float:
+    if expected.dtype != found.dtype:
+        raise _differs(
+            f"output {name!r}: eager gives {expected.dtype}, the graph {found.dtype}", sizes
+        )
+    if expected.shape != found.shape:
+        axis = next(
+            (
+                f"axis {axis}: eager gives {left}, the graph {right}"
+                for axis, (left, right) in enumerate(zip(expected.shape, found.shape, strict=False))
+                if left != right
+            ),
+            f"eager gives {expected.ndim} axes, the graph {found.ndim}",
+        )
+        raise _differs(f"output {name!r}, {axis}", sizes)
+    if expected.contiguous().tobytes() == found.contiguous().tobytes():
+        return 0.0
+    difference, place = _distance(expected, found)
+    exact = mode is ArithmeticMode.EXACT or not expected.dtype.startswith(("float", "bfloat"))
+    if exact or not difference <= TOLERANCE:
+        raise _differs(
+            f"output {name!r}: values differ by {difference:.3g} (scaled), first at {place}", sizes
+        )
+    return difference
+
+
+def _distance(expected: Array, found: Array) -> tuple[float, tuple[int, ...]]:
+    """Greatest difference scaled by the greatest finite magnitude, and where it first is."""
+    left, right = _flat(expected), _flat(found)
+    magnitude = max((abs(a) for a in left if a == a and abs(a) != float("inf")), default=0.0)
+    worst, place = 0.0, 0
+    for position, (a, b) in enumerate(zip(left, right, strict=True)):
+        if a == b or (a != a and b != b):
+            continue
+        apart = abs(a - b) / max(magnitude, 1e-30)
+        if not apart <= worst:
+            worst, place = (apart if apart == apart else float("inf")), position
+    index: list[int] = []
+    for extent in reversed(expected.shape):
+        index.append(place % extent)
+        place //= extent
+    return worst, tuple(reversed(index))
+
+
+def _flat(array: Array) -> list[float]:
+    flat = array.contiguous().reshape((array.size,)).tolist()
+    return [float(number) for number in flat]
+
+
+def _outputs(result: Any) -> list[Tensor]:
+    if isinstance(result, Tensor):
+        return [result]
+    if isinstance(result, Mapping):
+        result = result.values()
+    flat: list[Tensor] = []
+    for entry in result:
+        if entry is not None:
+            flat.extend(_outputs(entry))
+    return flat
+
+
+def _differs(what: str, sizes: Mapping[str, int]) -> TraceException:
+    text = ", ".join(f"{name} = {size}" for name, size in sizes.items()) or "the example's sizes"
+    return TraceException(
+        TraceErrorKind.INVALID_USAGE,
+        f"verify at {text}: {what}; the model decides from something that the trace did not see "
+        "(global state, a size remembered from elsewhere), or this is a defect of the tracer",
+    )
+
+
+def _complete(model: TracedModel, sizes: Mapping[str, int]) -> dict[str, int]:
+    unknown = [name for name in sizes if name not in model.axes]
+    if unknown:
+        known = ", ".join(model.axes) or "none"
+        raise TraceException(
+            TraceErrorKind.INVALID_USAGE,
+            f"verify: there is no symbolic axis {unknown[0]!r}; the axes are {known}",
+        )
+    return {name: sizes.get(name, example) for name, example in model.example_sizes.items()}
+
+
+def chosen_sizes(model: TracedModel, count: int) -> list[dict[str, int]]:
+    """Sizes for so many runs: permitted, other than the example's, small ones first.
+
+    The first run takes the least permitted sizes, later ones distinct sizes above the example's.
+    Sizes that break a guard are moved up until all guards hold.
+    """
+    if not model.axes:
+        return [{}]
+    runs: list[dict[str, int]] = []
+    for number in range(count):
+        for step in range(_SEARCH):
+            sizes = {
+                name: _size(model, name, position, number, step)
+                for position, name in enumerate(model.axes)
+            }
+            if sizes not in runs and all(guard.holds(sizes) for guard in model.guards):
+                runs.append(sizes)
+                break
+    return runs
+
+
+def _size(model: TracedModel, name: str, position: int, number: int, step: int) -> int:
+    axis, example = model.axes[name], model.example_sizes[name]
+    multiple = axis.multiple
+    least = max(1 if axis.minimum is None else axis.minimum, 1)
+    first = -(-least // multiple)
+    start = first if number == 0 else example // multiple + 2 * number - 1 + position
+    units = start + step
+    if axis.maximum is not None:
+        span = axis.maximum // multiple - first + 1
+        units = first + (units - first) % max(span, 1)
+    if units * multiple == example:
+        units += 1 if axis.maximum is None or (units + 1) * multiple <= axis.maximum else 0
+    return units * multiple
+
+
+def _random_inputs(model: TracedModel, sizes: Mapping[str, int], seed: int) -> list[Tensor]:
+    """Fresh values within the range of each example, all different from one another."""
+    made: list[Tensor] = []
+    for number, (axes, example) in enumerate(zip(model.input_axes, model.examples, strict=True)):
+        shape = tuple(
+            extent if isinstance(extent, int) else extent.evaluate(sizes) for extent in axes
+        )
+        made.append(Tensor(_random(shape, example, seed * 100 + number)))
+    return made
+
+
+def _random(shape: tuple[int, ...], example: Array, seed: int) -> Array:
+    dtype = example.dtype
+    if dtype == "bool":
+        return Kernel("RandomBernoulli", shape=shape, p=0.5, seed=seed, counter=0, dtype="bool")()
+    low, high = _range(example)
+    if dtype.startswith(("int", "uint")):
+        return Kernel(
+            "RandomIntegers", shape=shape, low=int(low), high=int(high) + 1, seed=seed, counter=0,
+            dtype=dtype,
+        )()  # fmt: skip
+    wide = "float32" if dtype in ("float16", "bfloat16") else dtype
+    drawn = Kernel(
+        "RandomUniform", shape=shape, low=low, high=high, seed=seed, counter=0, dtype=wide
+    )()
+    return drawn if wide == dtype else Kernel("Cast", to=dtype)(drawn)
+
+
+def _range(example: Array) -> tuple[float, float]:
+    """Least and greatest finite value of an example; a constant one is widened."""
+    flat = [number for number in _flat(example) if abs(number) < 1e30]
+    low, high = (min(flat), max(flat)) if flat else (-1.0, 1.0)
+    if low == high and example.dtype.startswith(("float", "bfloat")):
+        return low - 1.0, high + 1.0
+    return low, high
+
+
+def _as_tensor(value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    from onemodel_tensors.interop import from_numpy
+
+    return from_numpy(value)
