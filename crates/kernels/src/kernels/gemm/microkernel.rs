@@ -2,6 +2,7 @@
 
 use super::real::Real;
 use crate::simd::{LANES, Simd};
+use std::mem::MaybeUninit;
 
 /// What an accumulator starts from.
 #[derive(Clone, Copy)]
@@ -77,8 +78,14 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: 
     t: &Tile<E>,
 ) {
     let width = E::vectors(S::ISA);
+    let full = t.n >= V * LANES;
+    // Partial columns pass through here, so that registers meet whole vectors only.
+    let mut part = MaybeUninit::<[[[E; LANES]; V]; MR]>::uninit();
+    let part = part.as_mut_ptr().cast::<E>();
+    let part_stride = (V * LANES) as isize;
     let mut acc = [[E::splat(s, E::default()); V]; MR];
-    // SAFETY: the caller's tile addresses existing elements; partial vectors go through load_n.
+    // SAFETY: the caller's tile addresses existing elements, and partial vectors go through load_n
+    // and store_n.
     unsafe {
         match t.start {
             Start::Zero => {}
@@ -90,13 +97,21 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: 
                     }
                 }
             }
-            Start::Load { ptr, stride } => {
-                for v in 0..V {
-                    let left = t.n.saturating_sub(v * LANES);
+            Start::Load { mut ptr, mut stride } => {
+                if !full {
                     for r in 0..MR {
-                        let p = ptr.wrapping_offset(r as isize * stride).wrapping_add(v * LANES);
-                        acc[r][v] =
-                            if left >= LANES { E::load(s, p) } else { E::load_n(s, p, left) };
+                        for v in 0..V {
+                            let left = t.n.saturating_sub(v * LANES);
+                            let from = ptr.wrapping_offset(r as isize * stride);
+                            let x = E::load_n(s, from.wrapping_add(v * LANES), left.min(LANES));
+                            E::store(s, part.add((r * V + v) * LANES), x);
+                        }
+                    }
+                    (ptr, stride) = (part, part_stride);
+                }
+                for r in 0..MR {
+                    for v in 0..V {
+                        acc[r][v] = E::load(s, ptr.offset(r as isize * stride).add(v * LANES));
                     }
                 }
             }
@@ -133,18 +148,26 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: 
             a = a.add(MR);
             b = b.wrapping_offset(t.step);
         }
-        for v in 0..V {
-            let left = t.n.saturating_sub(v * LANES);
+        if t.relu {
             for r in 0..MR {
-                let p = t.c.wrapping_offset(r as isize * t.c_stride).wrapping_add(v * LANES);
-                let mut y = acc[r][v];
-                if t.relu {
-                    y = E::relu(s, y);
+                for v in 0..V {
+                    acc[r][v] = E::relu(s, acc[r][v]);
                 }
-                if left >= LANES {
-                    E::store(s, p, y);
-                } else {
-                    E::store_n(s, p, left, y);
+            }
+        }
+        let (to, stride) = if full { (t.c, t.c_stride) } else { (part, part_stride) };
+        for r in 0..MR {
+            for v in 0..V {
+                E::store(s, to.offset(r as isize * stride).add(v * LANES), acc[r][v]);
+            }
+        }
+        if !full {
+            for r in 0..MR {
+                for v in 0..V {
+                    let left = t.n.saturating_sub(v * LANES);
+                    let y = E::load(s, part.add((r * V + v) * LANES));
+                    let to = t.c.wrapping_offset(r as isize * t.c_stride).wrapping_add(v * LANES);
+                    E::store_n(s, to, left.min(LANES), y);
                 }
             }
         }
