@@ -1,4 +1,4 @@
-"""From ONNX's protobuf to a graph, whatever opset from 7 on it was written for."""
+"""From ONNX's protobuf to a graph, whatever opset it was written for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 
-OLDEST, NEWEST = 7, 26
+OLDEST, NEWEST = 1, 26
 DTYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"})
 """Attributes that hold an element type."""
 DEPTH = 64
@@ -43,7 +43,7 @@ def import_model(source: ModelProto | bytes | str | Path) -> Model:
     Raises:
         AttributeValueError: for a damaged file or a model that breaks ONNX's rules, naming the
             place.
-        UnsupportedError: for an opset outside 7 to 26 or an element type that is not supported.
+        UnsupportedError: for an opset above 26 or an element type that is not supported.
     """
     folder = None
     if isinstance(source, str | Path):

@@ -6,6 +6,7 @@ registered with the opset from which on it is no longer needed.
 
 from onemodel_graph.onnx_io.adapters import (
     attributes_to_inputs,
+    legacy,
     normalisation,
     quantisation,
     resampling,
@@ -17,6 +18,7 @@ __all__ = [
     "Rewriter",
     "adapt",
     "attributes_to_inputs",
+    "legacy",
     "normalisation",
     "quantisation",
     "resampling",

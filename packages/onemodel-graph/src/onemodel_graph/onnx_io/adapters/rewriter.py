@@ -26,6 +26,7 @@ class Rewriter:
         self._graph = graph
         self._fresh = fresh
         self.nodes: list[Node] = []
+        self.reached = 0
 
     def constant(self, value: Any, dtype: str = "int64") -> Value:
         """A new initializer."""
@@ -59,6 +60,15 @@ class Rewriter:
             inputs.append(None)
         inputs[position] = value
 
+    def next(self) -> list[Node]:
+        """What the adapter of a later opset makes of the node as it is now."""
+        adapters = _ADAPTERS.get(self.node.operator, ())
+        for before, function in adapters:
+            if self.reached < before and self.version < before:
+                self.reached = before
+                return function(self)
+        return self.done()
+
     def done(self) -> list[Node]:
         """All nodes so far and the old one as it is now."""
         return [*self.nodes, self.node]
@@ -79,8 +89,4 @@ def adapter(before: int, *operators: str) -> Callable[[Adapter], Adapter]:
 def adapt(rewriter: Rewriter) -> list[Node]:
     """The nodes of the present opset that stand for a node of an older one."""
     node = rewriter.node
-    if node.domain == "":
-        for before, function in _ADAPTERS.get(node.operator, ()):
-            if rewriter.version < before:
-                return function(rewriter)
-    return [node]
+    return rewriter.next() if node.domain == "" else [node]
