@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import threading
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -64,7 +66,7 @@ def test_shuffling_is_a_function_of_seed_and_epoch() -> None:
     assert one == seen(second)
     assert two == seen(second)
     assert one != two
-    assert sorted(sum(one, [])) == list(range(50))
+    assert sorted(functools.reduce(operator.iadd, one, [])) == list(range(50))
     assert one != seen(DataLoader(Numbers(50), 8, True, seed=4))
 
 

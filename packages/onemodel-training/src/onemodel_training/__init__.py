@@ -187,6 +187,7 @@ from onemodel_training.optim import (
 from onemodel_training.parameter import (
     Parameter,
 )
+from onemodel_training.pickled import Opaque, PickleError
 from onemodel_training.safetensors_io import (
     SafetensorsError,
     load_safetensors,
@@ -208,6 +209,7 @@ from onemodel_training.schedules import (
     StepLR,
     WarmupCosineLR,
 )
+from onemodel_training.torch_files import TorchFileError, load_torch_file
 from onemodel_training.trainer import (
     EarlyStopping,
     Trainer,
@@ -322,12 +324,14 @@ __all__ = [
     "NLLLoss",
     "NnModule",
     "OneCycleLR",
+    "Opaque",
     "Optimizer",
     "PReLU",
     "PairwiseDistance",
     "Parameter",
     "ParameterDict",
     "ParameterList",
+    "PickleError",
     "PixelShuffle",
     "PixelUnshuffle",
     "PoissonNLLLoss",
@@ -366,6 +370,7 @@ __all__ = [
     "Tanhshrink",
     "TensorDataset",
     "Threshold",
+    "TorchFileError",
     "Trainer",
     "TrainingError",
     "Transformer",
@@ -394,6 +399,7 @@ __all__ = [
     "layers",
     "load_checkpoint",
     "load_safetensors",
+    "load_torch_file",
     "manual_seed",
     "optim",
     "permutation",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from onemodel_tensors import Tensor
+from onemodel_trace import TracedModel
 from onemodel_training import module_state, tracing
 from onemodel_training.parameter import Parameter
 
@@ -369,7 +370,7 @@ class NnModule:
         output_names: Sequence[str] | None = None,
         axis_names: Mapping[str, Any] | Sequence[Any] | None = None,
         verify: bool = True,
-    ) -> Any:
+    ) -> TracedModel:
         """Records one run on ``examples`` as a graph: a ``onemodel_trace.TracedModel``.
 
         Every parameter and buffer that the outputs need becomes an initializer named by its

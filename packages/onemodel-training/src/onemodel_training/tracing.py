@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import onemodel_tensors as om
 from onemodel_tensors import Tensor, recording
-from onemodel_trace import TraceErrorKind, TraceException, Tracer
+from onemodel_trace import TracedModel, TraceErrorKind, TraceException, Tracer
 
 if TYPE_CHECKING:
     from onemodel_training.module import NnModule
@@ -183,26 +183,27 @@ def trace_module(
     axis_names: Mapping[str, Any] | Sequence[Any] | None,
     *,
     verify: bool,
-) -> Any:
+) -> TracedModel:
     """Records one run of ``module``; see :meth:`NnModule.trace`."""
     names = _input_names(module, examples, input_names)
     axes = _axes_of(module, names, axis_names)
     guard = _StateGuard(module)
+
+    def run(*tensors: Tensor) -> Any:
+        given = iter(tensors)
+        return module(*[next(given) if isinstance(e, Tensor) else e for e in examples])
+
     with _known_paths(module):
         try:
             with Tracer.begin() as tracer:
-                declared = iter(zip(names, axes, strict=True))
-                arguments = []
-                for example in examples:
-                    if isinstance(example, Tensor):
-                        name, example_axes = next(declared)
-                        example = tracer.input(name, example, axis_names=example_axes)
-                    arguments.append(example)
-                for path, tensor in module.named_parameters():
+                tensors = [example for example in examples if isinstance(example, Tensor)]
+                inputs = [
+                    tracer.input(name, tensor, axis_names=named)
+                    for name, tensor, named in zip(names, tensors, axes, strict=True)
+                ]
+                for path, tensor in (*module.named_parameters(), *module.named_buffers()):
                     tracer.parameter(path, tensor)
-                for path, tensor in module.named_buffers():
-                    tracer.parameter(path, tensor)
-                result = module(*arguments)
+                result = run(*inputs)
                 written = guard.written()
                 if written:
                     raise TraceException(
@@ -211,7 +212,7 @@ def trace_module(
                         "write while tracing, got one in forward; pass the state as an input "
                         "and return it as an output",
                     )
-                traced = tracer.finish(flatten_outputs(module, result, output_names))
+                traced = tracer.finish(flatten_outputs(module, result, output_names), run)
         finally:
             guard.restore()
     if verify:

@@ -1,0 +1,157 @@
+"""NnModule.trace: names, and what it refuses by path."""
+
+from __future__ import annotations
+
+import pytest
+
+import onemodel_tensors as om
+from onemodel_trace import TraceErrorKind, TraceException
+from onemodel_training import (
+    BatchNorm2d,
+    Conv2d,
+    Dropout,
+    Linear,
+    NnModule,
+    Parameter,
+    ReLU,
+    Sequential,
+)
+
+
+class Net(NnModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = Sequential(Conv2d(1, 2, 3), BatchNorm2d(2), ReLU(), Dropout(0.5))
+        self.head = Linear(2, 3)
+        self.head_twin = Linear(2, 3)
+        self.head_twin.weight = self.head.weight
+
+    def forward(self, image: om.Tensor) -> dict[str, om.Tensor]:
+        pooled = self.body(image).mean((2, 3))
+        return {"a": self.head(pooled), "b": self.head_twin(pooled)}
+
+
+def test_weights_have_their_paths_and_tied_ones_come_once() -> None:
+    net = Net().eval()
+    traced = net.trace(om.rand(2, 1, 5, 6), axis_names={"image": {0: "batch", 3: "width"}})
+    graph = traced.graph
+    assert [value.name for value in graph.inputs] == ["image"]
+    assert [value.name for value in graph.outputs] == ["a", "b"]
+    names = set(graph.initializers)
+    wanted = {name for name, _ in net.named_parameters()}
+    wanted |= {"body.1.running_mean", "body.1.running_var"}
+    assert wanted <= names | {"head.weight"}
+    assert not any("head_twin.weight" in name for name in names)
+
+
+def test_names_can_be_given() -> None:
+    layer = Linear(2, 3)
+    traced = layer.trace(om.rand(4, 2), input_names=["x"], output_names=["softmax"])
+    assert [value.name for value in traced.graph.inputs] == ["x"]
+    assert [value.name for value in traced.graph.outputs] == ["softmax"]
+    with pytest.raises(TraceException, match="expected 1 input_names"):
+        layer.trace(om.rand(4, 2), input_names=["x", "y"])
+    with pytest.raises(TraceException, match=r"1 tensor\(s\), got 2 output_names"):
+        layer.trace(om.rand(4, 2), output_names=["x", "y"])
+    with pytest.raises(
+        TraceException, match="axis_names for y: no such input; the inputs are input"
+    ):
+        layer.trace(om.rand(4, 2), axis_names={"y": {0: "batch"}})
+
+
+@pytest.mark.parametrize("path", ["body.1", "body.3"])
+def test_training_mode_is_refused_by_path(path: str) -> None:
+    net = Net().eval()
+    net.get_submodule(path).train()
+    with pytest.raises(TraceException, match=path.replace(".", r"\.")) as caught:
+        net.trace(om.rand(2, 1, 5, 6))
+    assert caught.value.kind is TraceErrorKind.INVALID_USAGE
+    net.eval()
+    net.trace(om.rand(2, 1, 5, 6), verify=False)
+
+
+def test_a_mode_that_nobody_reads_is_no_matter() -> None:
+    Linear(2, 2).train().trace(om.rand(3, 2))
+
+
+def test_a_forward_that_looks_at_training_mode_is_refused() -> None:
+    class Moody(NnModule):
+        def forward(self, x: om.Tensor) -> om.Tensor:
+            return x * 2.0 if self.training else x
+
+    with pytest.raises(TraceException, match=r"the model \(Moody\)") as caught:
+        Moody().trace(om.rand(2))
+    assert caught.value.location is not None
+    assert "test_trace.py" in caught.value.location
+
+
+class Counter(NnModule):
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.inner = NnModule()
+        self.inner.register_buffer("count", om.zeros(1))
+        self.how = how
+
+    def forward(self, x: om.Tensor) -> om.Tensor:
+        if self.how == "assign":
+            self.inner.count = self.inner.count + 1.0
+        else:
+            self.inner.count.add_(1.0)
+        return x + self.inner.count
+
+
+@pytest.mark.parametrize("how", ["assign", "in place"])
+def test_a_buffer_written_in_forward_is_named_and_put_back(how: str) -> None:
+    model = Counter(how)
+    with pytest.raises(TraceException, match=r"inner\.count") as caught:
+        model.trace(om.rand(1))
+    assert caught.value.kind is TraceErrorKind.IN_PLACE_MUTATION
+    assert model.inner.count.tolist() == [0.0]
+
+
+def test_a_trace_changes_nothing() -> None:
+    net = Net().eval()
+    before = {name: tensor.numpy().tobytes() for name, tensor in net.state_dict().items()}
+    generator = om.default_generator.get_state()
+    versions = [tensor._version for tensor in net.state_dict().values()]
+    net.trace(om.rand(2, 1, 5, 6, generator=om.Generator(1)))
+    assert {n: t.numpy().tobytes() for n, t in net.state_dict().items()} == before
+    assert om.default_generator.get_state() == generator
+    assert [tensor._version for tensor in net.state_dict().values()] == versions
+    assert all(parameter.grad is None for parameter in net.parameters())
+    assert not any(module.training for module in net.modules())
+
+
+def test_the_thread_is_free_again_after_a_refusal() -> None:
+    class Reader(NnModule):
+        def forward(self, x: om.Tensor) -> om.Tensor:
+            return x * float(x.sum())
+
+    with pytest.raises(TraceException) as caught:
+        Reader().trace(om.rand(2))
+    assert caught.value.kind is TraceErrorKind.DATA_DEPENDENT
+    Linear(2, 2).trace(om.rand(3, 2))
+
+
+def test_arguments_that_are_no_tensors_pass_through() -> None:
+    class Scaled(NnModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = Parameter(om.ones(2))
+
+        def forward(self, x: om.Tensor, factor: float, y: om.Tensor | None = None) -> object:
+            return (x * self.weight * factor, [x if y is None else y])
+
+    traced = Scaled().trace(om.rand(3, 2), 2.0, om.rand(2))
+    assert [value.name for value in traced.graph.inputs] == ["x", "y"]
+    assert [value.name for value in traced.graph.outputs] == ["output_0", "output_1_0"]
+    assert next(iter(traced.graph.initializers)) == "weight"
+
+
+def test_outputs_that_are_no_tensors_are_refused() -> None:
+    class Text(NnModule):
+        def forward(self, x: om.Tensor) -> object:
+            return x, "text"
+
+    with pytest.raises(TraceException, match="outputs that are tensors, got str"):
+        Text().trace(om.rand(2))
