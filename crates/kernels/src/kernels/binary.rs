@@ -1,56 +1,117 @@
-//! Arithmetic of two arrays with broadcasting: one rounding per element.
+//! Arithmetic with broadcasting: one correctly rounded operation for each element (halves are
+//! computed in f32 and rounded once; integers wrap). FloorDiv rounds the quotient and then down.
 
-use crate::array::{Array, Meta, StridedLoop, broadcast, broadcast_strides};
-use crate::dtype::{DType, Element};
+use crate::array::{Array, Meta, broadcast};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::kernels::number::{Number, for_number};
+use crate::simd::{Simd, WithSimd, dispatch};
 use smallvec::smallvec;
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[Entry] = &[
-    Entry { name: "Add", build: |_| Ok(Arc::new(Binary { op: Op::Add })) },
-    Entry { name: "Sub", build: |_| Ok(Arc::new(Binary { op: Op::Sub })) },
-    Entry { name: "Mul", build: |_| Ok(Arc::new(Binary { op: Op::Mul })) },
+    Entry { name: "Add", build: |_| Ok(Arc::new(Arithmetic(Add))) },
+    Entry { name: "Sub", build: |_| Ok(Arc::new(Arithmetic(Sub))) },
+    Entry { name: "Mul", build: |_| Ok(Arc::new(Arithmetic(Mul))) },
+    Entry { name: "Div", build: |_| Ok(Arc::new(Arithmetic(Div))) },
+    Entry { name: "FloorDiv", build: |_| Ok(Arc::new(Arithmetic(FloorDiv))) },
+    Entry {
+        name: "Mod",
+        build: |a| {
+            Ok(if a.flag("fmod", false)? {
+                Arc::new(Arithmetic(Fmod))
+            } else {
+                Arc::new(Arithmetic(Mod))
+            })
+        },
+    },
 ];
 
-#[derive(Clone, Copy)]
-enum Op {
-    Add,
-    Sub,
-    Mul,
+/// An operation on two numbers of a dtype.
+pub(crate) trait Operation: Copy + Send + Sync + 'static {
+    const NAME: &'static str;
+    /// Whether the second number divides, so that an integer 0 is refused.
+    const DIVIDES: bool = false;
+    const FLOATS: bool = true;
+    fn apply<T: Number>(self, a: T, b: T) -> T;
 }
 
-struct Binary {
-    op: Op,
-}
-
-impl Kernel for Binary {
-    fn name(&self) -> &'static str {
-        match self.op {
-            Op::Add => "Add",
-            Op::Sub => "Sub",
-            Op::Mul => "Mul",
+macro_rules! operation {
+    ($name:ident, $divides:expr, $floats:expr, |$a:ident, $b:ident| $body:expr) => {
+        #[derive(Clone, Copy)]
+        pub(crate) struct $name;
+        impl Operation for $name {
+            const NAME: &'static str = stringify!($name);
+            const DIVIDES: bool = $divides;
+            const FLOATS: bool = $floats;
+            #[inline(always)]
+            fn apply<T: Number>(self, $a: T, $b: T) -> T {
+                $body
+            }
         }
+    };
+}
+operation!(Add, false, true, |a, b| a.add(b));
+operation!(Sub, false, true, |a, b| a.sub(b));
+operation!(Mul, false, true, |a, b| a.mul(b));
+operation!(Div, true, true, |a, b| a.div(b));
+operation!(FloorDiv, true, true, |a, b| a.floor_div(b));
+operation!(Mod, true, false, |a, b| {
+    // The remainder with the divisor's sign.
+    let r = a.rem(b);
+    if r != T::ZERO && (r < T::ZERO) != (b < T::ZERO) { r.add(b) } else { r }
+});
+
+/// The remainder with the dividend's sign.
+#[derive(Clone, Copy)]
+struct Fmod;
+
+impl Operation for Fmod {
+    const NAME: &'static str = "Mod";
+    const DIVIDES: bool = true;
+    #[inline(always)]
+    fn apply<T: Number>(self, a: T, b: T) -> T {
+        a.rem(b)
+    }
+}
+
+struct Arithmetic<O>(O);
+
+impl<O: Operation> Kernel for Arithmetic<O> {
+    fn name(&self) -> &'static str {
+        O::NAME
     }
 
     fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
-        let inputs = Inputs::new(self.name(), inputs, 2, 2)?;
+        let inputs = Inputs::new(O::NAME, inputs, 2, 2)?;
         let dtype = inputs.same_dtype(&[0, 1])?;
-        if dtype == DType::Bool || dtype.size() == 2 && dtype.is_float() {
-            return Err(Error::dtype(self.name(), "a number of 32 or 64 bits", dtype.name()));
+        if dtype == DType::Bool {
+            return Err(Error::dtype(O::NAME, "a numeric dtype", dtype.name()));
         }
-        let shape = broadcast(self.name(), &inputs.get(0).shape, &inputs.get(1).shape)?;
+        if !O::FLOATS && dtype.is_float() {
+            return Err(Error::attribute(
+                O::NAME,
+                "fmod=1 for floating point inputs",
+                format!("fmod=0 with {}", dtype.name()),
+            ));
+        }
+        let shape = broadcast(O::NAME, &inputs.get(0).shape, &inputs.get(1).shape)?;
         Ok(smallvec![Meta { dtype, shape }])
     }
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let (Some(a), Some(b)) = (inputs[0], inputs[1]) else { return Ok(()) };
-        let out = &outputs[0];
-        match out.dtype() {
-            DType::F32 => apply::<f32>(self.op, a, b, out),
-            DType::F64 => apply::<f64>(self.op, a, b, out),
-            _ => {}
+        if O::DIVIDES && !b.dtype().is_float() && outputs[0].size() > 0 {
+            check_divisor(O::NAME, b)?;
         }
+        for_number!(a.dtype(), T => {
+            elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
+                let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
+                dispatch(Zip { operation: self.0, a, b, out });
+            });
+        });
         Ok(())
     }
 
@@ -59,29 +120,30 @@ impl Kernel for Binary {
     }
 }
 
-fn apply<
-    T: Element + std::ops::Add<Output = T> + std::ops::Sub<Output = T> + std::ops::Mul<Output = T>,
->(
-    op: Op,
-    a: &Array,
-    b: &Array,
-    out: &Array,
-) {
-    let (sa, sb) = (broadcast_strides(a, out.shape()), broadcast_strides(b, out.shape()));
-    let walk = StridedLoop::new(out.shape(), [&sa, &sb, out.strides()]);
-    let (pa, pb, po) = (a.as_ptr::<T>(), b.as_ptr::<T>(), out.as_mut_ptr::<T>());
-    let [ia, ib, io] = walk.inner_strides;
-    walk.for_each(0, walk.runs(), |[x, y, z]| {
-        for i in 0..walk.inner as isize {
-            // SAFETY: the walk stays inside the three arrays.
-            unsafe {
-                let (x, y) = (*pa.offset(x + i * ia), *pb.offset(y + i * ib));
-                *po.offset(z + i * io) = match op {
-                    Op::Add => x + y,
-                    Op::Sub => x - y,
-                    Op::Mul => x * y,
-                };
-            }
+fn check_divisor(name: &str, b: &Array) -> Result<()> {
+    let b = b.to_contiguous()?;
+    let mut zero = false;
+    for_number!(b.dtype(), T => zero = b.as_slice::<T>().contains(&T::ZERO));
+    if zero {
+        return Err(Error::bounds(name, "integer divisors other than 0", "a 0 among them"));
+    }
+    Ok(())
+}
+
+/// `out = operation(a, b)` over slices.
+pub(crate) struct Zip<'a, T, O> {
+    pub operation: O,
+    pub a: &'a [T],
+    pub b: &'a [T],
+    pub out: &'a mut [T],
+}
+
+impl<T: Number, O: Operation> WithSimd for Zip<'_, T, O> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for ((x, y), z) in self.a.iter().zip(self.b).zip(self.out) {
+            *z = self.operation.apply(*x, *y);
         }
-    });
+    }
 }

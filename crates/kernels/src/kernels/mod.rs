@@ -2,21 +2,40 @@
 
 use crate::kernel::Entry;
 
+mod activation;
+mod activation_grad;
 mod binary;
+mod cast;
+mod clip;
+mod comparison;
 pub(crate) mod elementary;
+mod elementwise;
+mod function;
 mod gemm;
 mod indexing;
+mod logical;
 mod losses;
 mod movement;
+mod number;
 mod optimizer;
+mod power;
 mod random;
+mod select;
+mod unary;
+mod variadic;
 
 /// Every family's table.
 pub(crate) const FAMILIES: &[&[Entry]] = &[
+    activation::KERNELS,
+    activation_grad::KERNELS,
     binary::KERNELS,
+    cast::KERNELS,
+    clip::KERNELS,
+    comparison::KERNELS,
     gemm::KERNELS,
     indexing::gather::KERNELS,
     indexing::index_add::KERNELS,
+    logical::KERNELS,
     losses::ctc::KERNELS,
     losses::nll::KERNELS,
     movement::concat::KERNELS,
@@ -27,7 +46,11 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     movement::transpose::KERNELS,
     movement::trilu::KERNELS,
     optimizer::KERNELS,
+    power::KERNELS,
     random::integers::KERNELS,
     random::normal::KERNELS,
     random::uniform::KERNELS,
+    select::KERNELS,
+    unary::KERNELS,
+    variadic::KERNELS,
 ];

@@ -1,0 +1,177 @@
+//! Cast and Identity.
+
+use crate::array::{Array, Meta, copy_elements};
+use crate::dtype::{Bool, DType, Element};
+use crate::error::Result;
+use crate::for_dtype;
+use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use half::{bf16, f16};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+pub(crate) const KERNELS: &[Entry] = &[
+    Entry { name: "Cast", build: |a| Ok(Arc::new(Cast { to: a.dtype_required("to")? })) },
+    Entry { name: "Identity", build: |_| Ok(Arc::new(Identity)) },
+];
+
+/// A copy.
+struct Identity;
+
+impl Kernel for Identity {
+    fn name(&self) -> &'static str {
+        "Identity"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        Ok(smallvec![Inputs::new("Identity", inputs, 1, 1)?.get(0).clone()])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        if let Some(x) = inputs[0] {
+            copy_elements(x, &outputs[0]);
+        }
+        Ok(())
+    }
+}
+
+/// The value in another dtype: to a float rounded once to nearest even, from a float to an integer
+/// truncated and saturated (NaN gives 0), between integers wrapped, to bool whether it is not 0.
+struct Cast {
+    to: DType,
+}
+
+impl Kernel for Cast {
+    fn name(&self) -> &'static str {
+        "Cast"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new("Cast", inputs, 1, 1)?;
+        Ok(smallvec![Meta { dtype: self.to, shape: inputs.get(0).shape.clone() }])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let Some(x) = inputs[0] else { return Ok(()) };
+        let (from, to) = (x.dtype(), self.to);
+        let single = |d: DType| matches!(d, DType::F32 | DType::F16 | DType::BF16);
+        if from == to {
+            copy_elements(x, &outputs[0]);
+        } else if single(from) && single(to) {
+            // The walk itself widens exactly and rounds once.
+            elementwise::map(&[x], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
+                span.output::<f32>(0).copy_from_slice(span.input(0));
+            });
+        } else {
+            for_dtype!(from, T => for_dtype!(to, U => {
+                elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
+                    for (x, y) in span.input::<T>(0).iter().zip(span.output::<U>(0)) {
+                        *y = U::of(x.value());
+                    }
+                });
+            }));
+        }
+        Ok(())
+    }
+}
+
+/// Any element, exactly.
+#[derive(Clone, Copy)]
+enum Value {
+    Signed(i64),
+    Unsigned(u64),
+    Float(f64),
+}
+
+trait Convert: Element {
+    fn value(self) -> Value;
+    fn of(value: Value) -> Self;
+}
+
+macro_rules! integers {
+    ($kind:ident, $wide:ty; $($t:ty),*) => {$(
+        impl Convert for $t {
+            #[inline(always)]
+            fn value(self) -> Value { Value::$kind(<$wide>::from(self)) }
+            #[inline(always)]
+            fn of(value: Value) -> Self {
+                match value {
+                    Value::Signed(v) => v as $t,
+                    Value::Unsigned(v) => v as $t,
+                    Value::Float(v) => v as $t,
+                }
+            }
+        }
+    )*};
+}
+integers!(Signed, i64; i8, i16, i32, i64);
+integers!(Unsigned, u64; u8, u16, u32, u64);
+
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        impl Convert for $t {
+            #[inline(always)]
+            fn value(self) -> Value { Value::Float(f64::from(self)) }
+            #[inline(always)]
+            fn of(value: Value) -> Self {
+                match value {
+                    Value::Signed(v) => v as $t,
+                    Value::Unsigned(v) => v as $t,
+                    Value::Float(v) => v as $t,
+                }
+            }
+        }
+    )*};
+}
+floats!(f32, f64);
+
+macro_rules! halves {
+    ($($t:ty),*) => {$(
+        impl Convert for $t {
+            #[inline(always)]
+            fn value(self) -> Value { Value::Float(f64::from(self)) }
+            #[inline(always)]
+            fn of(value: Value) -> Self {
+                <$t>::from_f32(match value {
+                    Value::Signed(v) => to_odd_f32(to_odd_f64(v.unsigned_abs()).copysign(v as f64)),
+                    Value::Unsigned(v) => to_odd_f32(to_odd_f64(v)),
+                    Value::Float(v) => to_odd_f32(v),
+                })
+            }
+        }
+    )*};
+}
+halves!(f16, bf16);
+
+impl Convert for Bool {
+    #[inline(always)]
+    fn value(self) -> Value {
+        Value::Unsigned(u64::from(self.get()))
+    }
+    #[inline(always)]
+    fn of(value: Value) -> Self {
+        Self::from(match value {
+            Value::Signed(v) => v != 0,
+            Value::Unsigned(v) => v != 0,
+            Value::Float(v) => v != 0.0,
+        })
+    }
+}
+
+/// Rounds to f32 with the last bit as a sign of inexactness, so that a second rounding to a half is
+/// as good as one (Boldo and Melquiond 2008).
+#[inline(always)]
+pub(crate) fn to_odd_f32(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) == x || near.is_nan() {
+        return near;
+    }
+    let away = f64::from(near).abs() > x.abs();
+    f32::from_bits((near.to_bits() - u32::from(away)) | 1)
+}
+
+/// The same from an integer to f64.
+#[inline(always)]
+fn to_odd_f64(x: u64) -> f64 {
+    if x < 1 << 53 { x as f64 } else { ((x & !0xfff) | (u64::from(x & 0xfff != 0) << 12)) as f64 }
+}
