@@ -271,8 +271,7 @@ fn blocks(
 ) {
     let mut slots: [MaybeUninit<Slot>; OPERANDS] = [const { MaybeUninit::uninit() }; OPERANDS];
     // SAFETY: a slot consists of uninitialised bytes, which are valid as such.
-    let mut slots: [&mut Slot; OPERANDS] =
-        slots.each_mut().map(|s| unsafe { &mut *s.as_mut_ptr() });
+    let slots: [&mut Slot; OPERANDS] = slots.each_mut().map(|s| unsafe { &mut *s.as_mut_ptr() });
     let mut filled = [(usize::MAX, 0); OPERANDS];
     let mut ins = [std::ptr::null(); OPERANDS];
     let mut outs = [std::ptr::null_mut(); OPERANDS];
