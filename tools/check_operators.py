@@ -17,7 +17,7 @@ from pathlib import Path
 import onemodel_tensors
 import onemodel_trace
 from onemodel_kernels import Kernel, ops
-from onemodel_kernels.testing import cases
+from onemodel_kernels.testing import every_case
 from onemodel_trace.lowerings import registry
 
 #: The functions of onemodel_tensors.apply whose first argument names the operator of a record.
@@ -62,7 +62,7 @@ def collect() -> Operators:
     return Operators(
         kernels=frozenset(Kernel.names()),
         facts={spec.name: spec for spec in ops.all()},
-        cases=frozenset(case.operator for case in cases.all()),
+        cases=frozenset(case.operator for _, case in every_case()),
         recorded=frozenset(recorded),
         mentioned=frozenset(mentioned),
         lowered=frozenset(registry.names()),
