@@ -1,0 +1,221 @@
+"""Addition, subtraction, multiplication and division."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onemodel_kernels import Array
+from onemodel_kernels.errors import AttributeValueError, DtypeError
+from onemodel_tensors import recording
+from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.dtypes import category
+from onemodel_tensors.ops.arrays import ADD, DIV, MUL, NEG, SUB, scaled, sum_to
+from onemodel_tensors.ops.casts import to_dtype
+from onemodel_tensors.ops.promotion import operands, result_type, scalar
+from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
+from onemodel_tensors.tensor import Tensor, method
+
+__all__ = ["add", "addcdiv", "addcmul", "div", "lerp", "mul", "neg", "rsub", "sub"]
+
+
+@method("add", "__add__", "__radd__")
+def add(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
+    """``input + alpha * other`` with broadcasting and promotion; bools give their disjunction.
+
+    Determinism: one correctly rounded operation an element; integers wrap.
+    """
+    if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        input, other = operands("add", input, other)
+    x, y = input._array, other._array
+    if alpha != 1:
+        other = mul(other, alpha)
+        return add(input, other)
+    if x.dtype != y.dtype:
+        input, other = operands("add", input, other)
+        x, y = input._array, other._array
+    if x.dtype == "bool":
+        return recorded("Or", (input, other), NO_ATTRIBUTES, kernel("Or")(x, y), None)
+    out = ADD(x, y)
+    if input._node is None and other._node is None and not recording.active:
+        return Tensor(out)
+    shapes = (x.shape, y.shape)
+    saved = () if shapes[0] == shapes[1] else shapes
+    return recorded("Add", (input, other), NO_ATTRIBUTES, out, _add_gradient, saved)
+
+
+def _add_gradient(record: BackwardRecord, g: Array) -> Gradients:
+    if not record.saved:
+        return g, g
+    x, y = record.saved
+    return sum_to(g, x) if record.needs(0) else None, sum_to(g, y) if record.needs(1) else None
+
+
+@method("sub", "__sub__", "subtract")
+def sub(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
+    """``input - alpha * other`` with broadcasting and promotion.
+
+    Raises:
+        DtypeError: both are bool.
+    """
+    if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        input, other = operands("sub", input, other)
+    x, y = input._array, other._array
+    if alpha != 1:
+        return sub(input, mul(other, alpha))
+    if x.dtype != y.dtype:
+        input, other = operands("sub", input, other)
+        x, y = input._array, other._array
+    if x.dtype == "bool":
+        raise DtypeError("sub: expected numbers, got bool tensors; use ^ or logical_xor")
+    out = SUB(x, y)
+    if input._node is None and other._node is None and not recording.active:
+        return Tensor(out)
+    shapes = (x.shape, y.shape)
+    return recorded("Sub", (input, other), NO_ATTRIBUTES, out, _sub_gradient, shapes)
+
+
+def _sub_gradient(record: BackwardRecord, g: Array) -> Gradients:
+    x, y = record.saved
+    return (
+        sum_to(g, x) if record.needs(0) else None,
+        NEG(sum_to(g, y)) if record.needs(1) else None,
+    )
+
+
+@method("__rsub__")
+def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
+    """``other - alpha * input``."""
+    if alpha != 1:
+        input = mul(input, alpha)
+    return sub(other, input)
+
+
+@method("mul", "__mul__", "__rmul__", "multiply")
+def mul(input: Tensor | float, other: Any) -> Tensor:
+    """``input * other`` with broadcasting and promotion; bools give their conjunction."""
+    if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        input, other = operands("mul", input, other)
+    x, y = input._array, other._array
+    if x.dtype != y.dtype:
+        input, other = operands("mul", input, other)
+        x, y = input._array, other._array
+    if x.dtype == "bool":
+        return recorded("And", (input, other), NO_ATTRIBUTES, kernel("And")(x, y), None)
+    out = MUL(x, y)
+    if input._node is None and other._node is None and not recording.active:
+        return Tensor(out)
+    saved = (
+        x if other._node is not None else None, y if input._node is not None else None,
+        x.shape, y.shape,
+    )
+    return recorded("Mul", (input, other), NO_ATTRIBUTES, out, _mul_gradient, saved)
+
+
+def _mul_gradient(record: BackwardRecord, g: Array) -> Gradients:
+    x, y, x_shape, y_shape = record.saved
+    return (
+        None if y is None else sum_to(MUL(g, y), x_shape),
+        None if x is None else sum_to(MUL(g, x), y_shape),
+    )
+
+
+@method("div", "__truediv__", "divide", "true_divide")
+def div(input: Tensor | float, other: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """``input / other`` with broadcasting and promotion.
+
+    Args:
+        input: the dividend; integers become float32 unless ``rounding_mode`` is given.
+        other: the divisor.
+        rounding_mode: ``"floor"`` or ``"trunc"`` rounds the quotient, and keeps integers.
+
+    Raises:
+        AttributeValueError: another rounding mode.
+    """
+    if rounding_mode is not None:
+        return _rounded_division(input, other, rounding_mode)
+    if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        input, other = operands("div", input, other, dtype=_quotient_dtype(input, other))
+    x, y = input._array, other._array
+    if x.dtype != y.dtype or category(x.dtype) != 2:
+        input, other = operands("div", input, other, dtype=_quotient_dtype(input, other))
+        x, y = input._array, other._array
+    out = DIV(x, y)
+    if input._node is None and other._node is None and not recording.active:
+        return Tensor(out)
+    saved = (y, out if other._node is not None else None, x.shape)
+    return recorded("Div", (input, other), NO_ATTRIBUTES, out, _div_gradient, saved)
+
+
+def _quotient_dtype(input: Any, other: Any) -> str:
+    dtype = result_type(input, other)
+    return dtype if category(dtype) == 2 else result_type(input, other, 1.0)
+
+
+def _div_gradient(record: BackwardRecord, g: Array) -> Gradients:
+    y, out, x_shape = record.saved
+    quotient = DIV(g, y)
+    return (
+        sum_to(quotient, x_shape) if record.needs(0) else None,
+        None if out is None else NEG(sum_to(MUL(quotient, out), y.shape)),
+    )
+
+
+@method("__rtruediv__")
+def rdiv(input: Tensor, other: Any) -> Tensor:
+    """``other / input``."""
+    return div(other, input)
+
+
+def _rounded_division(input: Any, other: Any, mode: str) -> Tensor:
+    from onemodel_tensors.ops.division import floor_divide, trunc_divide
+
+    if mode == "floor":
+        return floor_divide(input, other)
+    if mode == "trunc":
+        return trunc_divide(input, other)
+    raise AttributeValueError(
+        f"div: expected rounding_mode None, 'floor' or 'trunc', got {mode!r}"
+    )
+
+
+@method("neg", "__neg__", "negative")
+def neg(input: Tensor) -> Tensor:
+    """``-input``; the smallest integer wraps to itself.
+
+    Raises:
+        DtypeError: the tensor is bool.
+    """
+    x = input._array
+    if x.dtype == "bool":
+        raise DtypeError("neg: expected numbers, got a bool tensor; use ~ or logical_not")
+    return recorded("Neg", (input,), NO_ATTRIBUTES, NEG(x), _neg_gradient)
+
+
+def _neg_gradient(_: BackwardRecord, g: Array) -> Gradients:
+    return (NEG(g),)
+
+
+@method("__pos__", "positive")
+def positive(input: Tensor) -> Tensor:
+    """The tensor itself."""
+    return input
+
+
+@method()
+def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """``input + value * tensor1 * tensor2``."""
+    product = mul(tensor1, tensor2)
+    return add(input, product if value == 1 else mul(product, value))
+
+
+@method()
+def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """``input + value * tensor1 / tensor2``."""
+    quotient = div(tensor1, tensor2)
+    return add(input, quotient if value == 1 else mul(quotient, value))
+
+
+@method()
+def lerp(input: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    """``input + weight * (end - input)``."""
+    return add(input, mul(sub(end, input), weight))

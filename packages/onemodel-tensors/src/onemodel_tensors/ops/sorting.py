@@ -1,0 +1,82 @@
+"""Order along an axis. Equal elements keep their order: the lowest index first. NaN counts as largest."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from onemodel_kernels import Array
+from onemodel_kernels.errors import BoundsError
+from onemodel_tensors.apply import kernel, recorded_outputs
+from onemodel_tensors.dtypes import FLOATING
+from onemodel_tensors.ops.arrays import zeros
+from onemodel_tensors.ops.sizes import axis_of, example, size_of
+from onemodel_tensors.record import BackwardRecord, Gradients
+from onemodel_tensors.tensor import Tensor, method
+
+__all__ = ["ValuesAndIndices", "argsort", "sort", "topk"]
+
+
+class ValuesAndIndices(NamedTuple):
+    """Values, and the int64 positions along the axis that they came from."""
+
+    values: Tensor
+    indices: Tensor
+
+
+@method()
+def topk(input: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesAndIndices:
+    """The ``k`` largest or smallest elements along an axis, in order.
+
+    Args:
+        input: any tensor of numbers.
+        k: how many; at most the axis's extent.
+        dim: the axis.
+        largest: the largest, else the smallest.
+        sorted: accepted for compatibility: the result is always in order.
+
+    Raises:
+        BoundsError: ``k`` is negative or above the extent.
+    """
+    if input._array.ndim == 0:
+        values, indices = topk(input.reshape(1), k, 0, largest, sorted)
+        return ValuesAndIndices(values.reshape(()), indices.reshape(()))
+    axis = axis_of(dim, input._array.ndim, "topk")
+    x = input._array
+    size = size_of(k)
+    count = example(size)
+    if not 0 <= count <= x.shape[axis]:
+        raise BoundsError(f"topk: expected k in [0, {x.shape[axis]}] for axis {axis} of shape {x.shape}, got {count}")
+    order = {"axis": axis, "largest": int(largest), "sorted": 1}
+    values, indices = kernel("TopK", k=count, **order)(x)
+    attributes = {"k": size, **order}
+    gradient = _topk_gradient if x.dtype in FLOATING else None
+    outs = recorded_outputs("TopK", (input,), attributes, (values, indices), gradient, (indices, x.shape), 1)
+    return ValuesAndIndices(*outs)
+
+
+def _topk_gradient(record: BackwardRecord, g: Array | None, _: Array | None) -> Gradients:
+    indices, shape = record.saved
+    if g is None:
+        return (None,)
+    scatter = kernel("ScatterElements", axis=record.attributes["axis"], reduction="none")
+    return (scatter(zeros(shape, g.dtype), indices, g),)
+
+
+@method()
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> ValuesAndIndices:
+    """All elements along an axis in ascending or descending order; always stable.
+
+    Args:
+        input: any tensor of numbers.
+        dim: the axis.
+        descending: the largest first.
+        stable: accepted for compatibility.
+    """
+    extent: Any = input.shape[dim] if input._array.ndim else 1
+    return topk(input, extent, dim, descending)
+
+
+@method()
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+    """The positions that :func:`sort` takes elements from."""
+    return sort(input, dim, descending, stable).indices

@@ -1,0 +1,77 @@
+"""Triangular parts of matrices, and diagonal matrices."""
+
+from __future__ import annotations
+
+from onemodel_kernels import Array
+from onemodel_kernels.errors import ShapeError
+from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.dtypes import FLOATING
+from onemodel_tensors.ops.slicing import diagonal
+from onemodel_tensors.record import BackwardRecord, Gradients
+from onemodel_tensors.tensor import Tensor, method
+
+__all__ = ["diag", "diag_embed", "trace", "tril", "triu"]
+
+
+def _triangle(input: Tensor, upper: int, diagonal: int, what: str) -> Tensor:
+    x = input._array
+    if x.ndim < 2:
+        raise ShapeError(f"{what}: expected at least 2 axes, got shape {x.shape}")
+    attributes = {"upper": upper, "k": int(diagonal)}
+    out = kernel("Trilu", **attributes)(x)
+    gradient = _triangle_gradient if x.dtype in FLOATING else None
+    return recorded("Trilu", (input,), attributes, out, gradient)
+
+
+def _triangle_gradient(record: BackwardRecord, g: Array) -> Gradients:
+    return (kernel("Trilu", **record.attributes)(g),)
+
+
+@method()
+def tril(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The last two axes' elements on and below a diagonal, 0 above."""
+    return _triangle(input, 0, diagonal, "tril")
+
+
+@method()
+def triu(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The last two axes' elements on and above a diagonal, 0 below."""
+    return _triangle(input, 1, diagonal, "triu")
+
+
+@method()
+def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
+    """Matrices with the last axis's elements on a diagonal."""
+    from onemodel_tensors.ops.arithmetic import mul
+    from onemodel_tensors.ops.factories import eye
+    from onemodel_tensors.ops.padding import pad
+
+    extent = input._array.shape[-1]
+    square = mul(input.unsqueeze(-1), eye(extent, dtype=input._array.dtype))
+    if offset == 0:
+        return square
+    distance = max(offset, -offset)
+    return pad(square, (distance, 0, 0, distance) if offset > 0 else (0, distance, distance, 0))
+
+
+@method()
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    Raises:
+        ShapeError: the tensor is neither.
+    """
+    if input._array.ndim == 1:
+        return diag_embed(input, diagonal)
+    if input._array.ndim == 2:
+        return diagonal_of(input, diagonal)
+    raise ShapeError(f"diag: expected 1 or 2 axes, got shape {input._array.shape}")
+
+
+diagonal_of = diagonal
+
+
+@method()
+def trace(input: Tensor) -> Tensor:
+    """The sum of the main diagonal of a matrix."""
+    return diagonal(input).sum()
