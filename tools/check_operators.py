@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onemodel_tensors
-import onemodel_trace
 from onemodel_kernels import Kernel, ops
 from onemodel_kernels.testing import every_case
 from onemodel_trace.lowerings import registry
