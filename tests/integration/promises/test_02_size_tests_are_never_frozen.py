@@ -21,7 +21,7 @@ FROZEN: dict[str, Callable[[om.Tensor], object]] = {
     "true division": lambda x: x * float(x.shape[1] / 2 > 3),
     "power": lambda x: x * float(x.shape[1] ** -0.5),
     "square root": lambda x: x * (1 / math.sqrt(x.shape[1])),
-    "ceiling": lambda x: x * math.ceil(x.shape[1]),
+    "ceiling": lambda x: x * math.ceil(x.shape[1] / 2),
     "integer": lambda x: x * int(x.shape[1]),
     "float": lambda x: x * float(x.shape[1]),
     "fixed slice": lambda x: x[:, :5],

@@ -19,6 +19,7 @@ from digit_lines.reader import LineReader, weights_hash
 from digit_lines.report import draw_readings, print_comparison
 from digit_lines.training import train
 from onemodel_graph import ArithmeticMode
+from onemodel_kernels import set_num_threads
 from onemodel_trace import TracedModel
 
 HELD_OUT_PART = 1
@@ -39,7 +40,7 @@ def main(
     console = Console()
     started = time.perf_counter()
     out.mkdir(parents=True, exist_ok=True)
-    om.set_num_threads(threads)
+    set_num_threads(threads)
     training_scans, held_out_scans = load_scans()
     with stage("trained", console):
         model = train(
