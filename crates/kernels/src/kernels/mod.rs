@@ -8,7 +8,6 @@ mod binary;
 mod cast;
 mod clip;
 mod comparison;
-pub(crate) mod elementary;
 mod elementwise;
 mod function;
 mod gemm;
@@ -20,6 +19,7 @@ mod number;
 mod optimizer;
 mod power;
 mod random;
+mod recurrent;
 mod select;
 mod unary;
 mod variadic;
@@ -50,6 +50,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     random::integers::KERNELS,
     random::normal::KERNELS,
     random::uniform::KERNELS,
+    recurrent::KERNELS,
     select::KERNELS,
     unary::KERNELS,
     variadic::KERNELS,

@@ -1,6 +1,6 @@
 //! The forward-backward sums of connectionist temporal classification for one sequence.
 
-use crate::kernels::elementary::{exp, ln};
+use crate::math::{exp_f64, log_f64};
 
 /// `log(exp(a) + exp(b))` with the larger one taken out: `m + ln(exp(a - m) + exp(b - m))`.
 fn log_add(a: f64, b: f64) -> f64 {
@@ -11,7 +11,7 @@ fn log_add(a: f64, b: f64) -> f64 {
     if low.is_nan() {
         return low;
     }
-    m + ln(1.0 + exp(low - m))
+    m + log_f64(1.0 + exp_f64(low - m))
 }
 
 /// One sequence: `steps` rows of `classes` log-probabilities and the labels between which blanks
@@ -114,7 +114,7 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
                 self.backward(t, later, row);
             }
             for s in 0..n {
-                let share = exp(alpha[t * n + s] + row[s] + loss);
+                let share = exp_f64(alpha[t * n + s] + row[s] + loss);
                 occupancy[t * classes + self.label(s)] += share;
             }
         }

@@ -6,7 +6,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
-use crate::kernels::elementary::ln;
+use crate::math::log_f64;
 use half::{bf16, f16};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ impl RandomNormal {
     }
 
     fn pair(&self, u: f64, v: f64) -> [f64; 2] {
-        let r = (-2.0 * ln(u)).sqrt();
+        let r = (-2.0 * log_f64(u)).sqrt();
         let (cos, sin) = turn(v);
         [self.mean + self.std * (r * cos), self.mean + self.std * (r * sin)]
     }

@@ -1,0 +1,172 @@
+//! One step of a GRU, forward and backward.
+
+use super::activation::{Activation, Gate, clip};
+use crate::simd::{LANES, Simd, WithSimd};
+
+/// What a pass over the rows does: the n gate of a GRU whose r multiplies h needs r before its own
+/// product.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Phase {
+    /// `r = σ(r)`, `z = σ(z)`, `scaled = r * h`; the gates hold the values afterwards.
+    Reset,
+    /// `n = tanh(n)`, then h'.
+    Update,
+    /// `r = σ(r)`, `z = σ(z)`, `n = tanh(fma(r, product, n))`, then h'.
+    Whole,
+}
+
+/// Rows of one step: `h' = fma(z, h, (1 - z) * n)`.
+#[derive(Clone, Copy)]
+pub(super) struct Step<E> {
+    pub(super) phase: Phase,
+    pub(super) rows: usize,
+    pub(super) hidden: usize,
+    pub(super) order: [usize; 2],
+    pub(super) functions: [Activation; 3],
+    pub(super) clip: Option<f64>,
+    pub(super) gates: *mut E,
+    pub(super) stride: usize,
+    pub(super) keep: bool,
+    /// The product of h with the n block, or r * h; row r at `product + r * product_row`.
+    pub(super) product: *mut E,
+    pub(super) product_row: usize,
+    pub(super) h: *mut E,
+    pub(super) y: *mut E,
+    pub(super) y_row: usize,
+    pub(super) lengths: *const usize,
+    pub(super) t: usize,
+}
+
+impl<E: Gate> WithSimd for Step<E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let n = self.hidden;
+        for row in 0..self.rows {
+            // SAFETY: row `row` of the step's memory, columns below `hidden`.
+            unsafe {
+                let gates = self.gates.add(row * self.stride);
+                let y = self.y.add(row * self.y_row);
+                if !self.lengths.is_null() && self.t >= *self.lengths.add(row) {
+                    if self.phase == Phase::Reset {
+                        continue;
+                    }
+                    std::slice::from_raw_parts_mut(y, n).fill(E::default());
+                    if self.keep {
+                        std::slice::from_raw_parts_mut(gates, self.stride).fill(E::default());
+                    }
+                    continue;
+                }
+                let h = self.h.add(row * n);
+                let product = self.product.add(row * self.product_row);
+                let mut j = 0;
+                while j < n {
+                    self.columns(s, gates, product, h, y, j, (n - j).min(LANES));
+                    j += LANES;
+                }
+            }
+        }
+    }
+}
+
+impl<E: Gate> Step<E> {
+    #[inline(always)]
+    unsafe fn columns<S: Simd>(
+        &self,
+        s: S,
+        gates: *mut E,
+        product: *mut E,
+        h: *mut E,
+        y: *mut E,
+        j: usize,
+        count: usize,
+    ) {
+        let n = self.hidden;
+        let [r, z] = self.order.map(|block| block * n + j);
+        let [of_gates, of_n, _] = self.functions;
+        // SAFETY: columns `j..j + count` of one row of each operand.
+        unsafe {
+            let gate = |at: usize| E::part(s, gates.add(at), count);
+            let sigma = |v| of_gates.apply::<E, S>(s, clip::<E, S>(s, v, self.clip));
+            let old = E::part(s, h.add(j), count);
+            let (mut r_value, mut z_value, mut n_value) = (gate(r), gate(z), gate(2 * n + j));
+            if self.phase != Phase::Update {
+                (r_value, z_value) = (sigma(r_value), sigma(z_value));
+            }
+            if self.phase == Phase::Reset {
+                E::put(s, gates.add(z), count, z_value);
+                E::put(s, product.add(j), count, E::mul(s, r_value, old));
+                return;
+            }
+            if self.phase == Phase::Whole {
+                n_value = E::fma(s, r_value, E::part(s, product.add(j), count), n_value);
+            }
+            let n_value = of_n.apply::<E, S>(s, clip::<E, S>(s, n_value, self.clip));
+            let one = E::splat(s, E::from_f64(1.0));
+            let fresh = E::mul(s, E::sub(s, one, z_value), n_value);
+            let new = E::fma(s, z_value, old, fresh);
+            E::put(s, h.add(j), count, new);
+            E::put(s, y.add(j), count, new);
+            if self.keep {
+                E::put(s, gates.add(r), count, r_value);
+                E::put(s, gates.add(z), count, z_value);
+                E::put(s, gates.add(2 * n + j), count, n_value);
+            }
+        }
+    }
+}
+
+/// One row of one step backward, for `reset_after` and the standard functions. With
+/// `e = dy + dh` and p the product of h with the n block: `dn = e * (1 - z) * (1 - n * n)`,
+/// `dr = dn * p * (r * (1 - r))`, `dz = e * (h - n) * (z * (1 - z))`, each product from the left;
+/// the gradient of p is `dn * r`, and that of h starts from `e * z`.
+#[derive(Clone, Copy)]
+pub(super) struct BackStep<E> {
+    pub(super) hidden: usize,
+    pub(super) saved: *const E,
+    pub(super) h_before: *const E,
+    pub(super) dy: *const E,
+    pub(super) dh: *const E,
+    /// Where the gradient of h starts from.
+    pub(super) direct: *mut E,
+    /// Blocks dr, dz, dn and the gradient of p.
+    pub(super) dgates: *mut E,
+}
+
+impl<E: Gate> BackStep<E> {
+    #[inline(always)]
+    pub(super) unsafe fn row<S: Simd>(self, s: S) {
+        let n = self.hidden;
+        let one = E::splat(s, E::from_f64(1.0));
+        let mut j = 0;
+        while j < n {
+            let count = (n - j).min(LANES);
+            // SAFETY: columns `j..j + count` of one row of each operand.
+            unsafe {
+                let gate = |block: usize| E::part(s, self.saved.add(block * n + j), count);
+                let (r, z, new, p) = (gate(0), gate(1), gate(2), gate(3));
+                let mut e = E::part(s, self.dh.add(j), count);
+                if !self.dy.is_null() {
+                    e = E::add(s, E::part(s, self.dy.add(j), count), e);
+                }
+                let before = if self.h_before.is_null() {
+                    E::splat(s, E::default())
+                } else {
+                    E::part(s, self.h_before.add(j), count)
+                };
+                let bell = |v: E::V<S>| E::mul(s, v, E::sub(s, one, v));
+                let slope = E::sub(s, one, E::mul(s, new, new));
+                let dn = E::mul(s, E::mul(s, e, E::sub(s, one, z)), slope);
+                let dr = E::mul(s, E::mul(s, dn, p), bell(r));
+                let dz = E::mul(s, E::mul(s, e, E::sub(s, before, new)), bell(z));
+                let dp = E::mul(s, dn, r);
+                for (block, value) in [dr, dz, dn, dp].into_iter().enumerate() {
+                    E::put(s, self.dgates.add(block * n + j), count, value);
+                }
+                E::put(s, self.direct.add(j), count, E::mul(s, e, z));
+            }
+            j += LANES;
+        }
+    }
+}

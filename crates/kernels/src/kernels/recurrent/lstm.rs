@@ -1,0 +1,164 @@
+//! One step of an LSTM, forward and backward.
+
+use super::activation::{Activation, Gate, clip};
+use crate::simd::{LANES, Simd, WithSimd};
+
+/// Rows of one step. `i = σ(i)`, `f = σ(f)`, `g = tanh(g)`, `o = σ(o)`, then
+/// `c' = fma(f, c, i * g)` and `h' = o * tanh(c')`; gates hold the chains on entry and, when they are
+/// kept, the functions' values and c' on exit.
+#[derive(Clone, Copy)]
+pub(super) struct Step<E> {
+    pub(super) rows: usize,
+    pub(super) hidden: usize,
+    pub(super) order: [usize; 4],
+    pub(super) functions: [Activation; 3],
+    pub(super) clip: Option<f64>,
+    /// Row r at `gates + r * stride`.
+    pub(super) gates: *mut E,
+    pub(super) stride: usize,
+    pub(super) keep: bool,
+    /// State, rows of `hidden`.
+    pub(super) h: *mut E,
+    pub(super) c: *mut E,
+    pub(super) y: *mut E,
+    pub(super) y_row: usize,
+    /// Peephole weights of i, o and f (ONNX's P), or null.
+    pub(super) peephole: *const E,
+    /// The rows' lengths, or null when all are full.
+    pub(super) lengths: *const usize,
+    pub(super) t: usize,
+}
+
+impl<E: Gate> WithSimd for Step<E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let n = self.hidden;
+        for row in 0..self.rows {
+            // SAFETY: row `row` of the step's memory, columns below `hidden`.
+            unsafe {
+                let gates = self.gates.add(row * self.stride);
+                let y = self.y.add(row * self.y_row);
+                if !self.lengths.is_null() && self.t >= *self.lengths.add(row) {
+                    std::slice::from_raw_parts_mut(y, n).fill(E::default());
+                    if self.keep {
+                        std::slice::from_raw_parts_mut(gates, self.stride).fill(E::default());
+                    }
+                    continue;
+                }
+                let (h, c) = (self.h.add(row * n), self.c.add(row * n));
+                let mut j = 0;
+                while j < n {
+                    let count = (n - j).min(LANES);
+                    self.columns(s, gates, h, c, y, j, count);
+                    j += LANES;
+                }
+            }
+        }
+    }
+}
+
+impl<E: Gate> Step<E> {
+    #[inline(always)]
+    unsafe fn columns<S: Simd>(
+        &self,
+        s: S,
+        gates: *mut E,
+        h: *mut E,
+        c: *mut E,
+        y: *mut E,
+        j: usize,
+        count: usize,
+    ) {
+        let n = self.hidden;
+        let [i, f, g, o] = self.order.map(|block| block * n + j);
+        let [of_gates, of_g, of_c] = self.functions;
+        // SAFETY: columns `j..j + count` of one row of each operand.
+        unsafe {
+            let old = E::part(s, c.add(j), count);
+            let peep = |v: E::V<S>, which: usize, c: E::V<S>| {
+                if self.peephole.is_null() {
+                    return v;
+                }
+                E::fma(s, E::part(s, self.peephole.add(which * n + j), count), c, v)
+            };
+            let gate = |at: usize| E::part(s, gates.add(at), count);
+            let i_value = clip::<E, S>(s, peep(gate(i), 0, old), self.clip);
+            let i_value = of_gates.apply::<E, S>(s, i_value);
+            let f_value = clip::<E, S>(s, peep(gate(f), 2, old), self.clip);
+            let f_value = of_gates.apply::<E, S>(s, f_value);
+            let g_value = of_g.apply::<E, S>(s, clip::<E, S>(s, gate(g), self.clip));
+            let new = E::fma(s, f_value, old, E::mul(s, i_value, g_value));
+            let o_value = clip::<E, S>(s, peep(gate(o), 1, new), self.clip);
+            let o_value = of_gates.apply::<E, S>(s, o_value);
+            let squashed = of_c.apply::<E, S>(s, new);
+            let out = E::mul(s, o_value, squashed);
+            E::put(s, c.add(j), count, new);
+            E::put(s, h.add(j), count, out);
+            E::put(s, y.add(j), count, out);
+            if self.keep {
+                for (at, value) in [(i, i_value), (f, f_value), (g, g_value), (o, o_value)] {
+                    E::put(s, gates.add(at), count, value);
+                }
+                E::put(s, gates.add(4 * n + j), count, new);
+            }
+        }
+    }
+}
+
+/// One row of one step backward, for the standard functions. With `e = dy + dh` (left out: +0),
+/// `t = tanh(c')` and `k = fma(e * o, 1 - t * t, dc)`:
+/// `do = e * t * (o * (1 - o))`, `di = k * g * (i * (1 - i))`, `df = k * c * (f * (1 - f))`,
+/// `dg = k * i * (1 - g * g)`, each product from the left, and the new `dc = k * f`.
+#[derive(Clone, Copy)]
+pub(super) struct BackStep<E> {
+    pub(super) hidden: usize,
+    pub(super) saved: *const E,
+    /// The c before the step, or null for zeros.
+    pub(super) c_before: *const E,
+    /// The gradient of y, or null.
+    pub(super) dy: *const E,
+    pub(super) dh: *const E,
+    pub(super) dc: *mut E,
+    pub(super) dgates: *mut E,
+}
+
+impl<E: Gate> BackStep<E> {
+    #[inline(always)]
+    pub(super) unsafe fn row<S: Simd>(self, s: S) {
+        let n = self.hidden;
+        let one = E::splat(s, E::from_f64(1.0));
+        let mut j = 0;
+        while j < n {
+            let count = (n - j).min(LANES);
+            // SAFETY: columns `j..j + count` of one row of each operand.
+            unsafe {
+                let gate = |block: usize| E::part(s, self.saved.add(block * n + j), count);
+                let (i, f, g, o) = (gate(0), gate(1), gate(2), gate(3));
+                let t = E::tanh(s, gate(4));
+                let mut e = E::part(s, self.dh.add(j), count);
+                if !self.dy.is_null() {
+                    e = E::add(s, E::part(s, self.dy.add(j), count), e);
+                }
+                let slope = E::sub(s, one, E::mul(s, t, t));
+                let k = E::fma(s, E::mul(s, e, o), slope, E::part(s, self.dc.add(j), count));
+                let before = if self.c_before.is_null() {
+                    E::splat(s, E::default())
+                } else {
+                    E::part(s, self.c_before.add(j), count)
+                };
+                let bell = |v: E::V<S>| E::mul(s, v, E::sub(s, one, v));
+                let di = E::mul(s, E::mul(s, k, g), bell(i));
+                let df = E::mul(s, E::mul(s, k, before), bell(f));
+                let dg = E::mul(s, E::mul(s, k, i), E::sub(s, one, E::mul(s, g, g)));
+                let d_o = E::mul(s, E::mul(s, e, t), bell(o));
+                for (block, value) in [di, df, dg, d_o].into_iter().enumerate() {
+                    E::put(s, self.dgates.add(block * n + j), count, value);
+                }
+                E::put(s, self.dc.add(j), count, E::mul(s, k, f));
+            }
+            j += LANES;
+        }
+    }
+}
