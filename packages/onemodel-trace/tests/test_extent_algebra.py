@@ -252,3 +252,11 @@ def test_fixed_slice_ends():
 def test_example_sizes_are_what_the_user_declared():
     scope, _ = new_scope(T={"multiple": 7})
     assert scope.symbol_sizes() == EXAMPLES
+
+
+def test_guards_of_declared_limits():
+    scope = ExtentScope()
+    scope.declare(Axis("T", minimum=4, maximum=16, multiple=4), 8)
+    assert [guard.source() for guard in scope.guards] == ["T >= 4", "T <= 16", "(T) % 4 == 0"]
+    holding = [size for size in range(24) if all(g.holds({"T": size}) for g in scope.guards)]
+    assert holding == [4, 8, 12, 16]

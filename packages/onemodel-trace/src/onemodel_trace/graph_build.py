@@ -49,13 +49,13 @@ class _Build:
             self._values[value] = self._builder.add_input(name, value.dtype, shape)
         names = self._output_names()
         for node in self._nodes:
-            for value in node.inputs:
-                if value is not None and value not in self._values:
-                    self._add_constant(value)
+            for source in node.inputs:
+                if source is not None and source not in self._values:
+                    self._add_constant(source)
             self._add_node(node, names)
         for name, value in self._outputs:
-            written = self._values.get(value)
-            if written is None or written.name != name:
+            written = self._values[value]
+            if written.name != name:
                 types = [(value.dtype, self._dimensions(value))]
                 written = self._builder.add_node(
                     "Identity", [written], [name], name=name, types=types

@@ -45,11 +45,20 @@ class GraphWriter:
         self,
         operator: str,
         inputs: list[GraphValue | None],
-        types: Sequence[tuple[str, SymbolicShape]],
+        type: tuple[str, SymbolicShape],
         attributes: dict[str, Any] | None = None,
-    ) -> Any:
-        """Add a node whose output types are known; its output, or a tuple of several."""
-        pending = PendingNode("", operator, inputs, attributes or {})
+    ) -> GraphValue:
+        """Add a node with one output whose type is known."""
+        return self._add(operator, inputs, [type], attributes or {})[0]
+
+    def _add(
+        self,
+        operator: str,
+        inputs: list[GraphValue | None],
+        types: Sequence[tuple[str, SymbolicShape]],
+        attributes: dict[str, Any],
+    ) -> list[GraphValue]:
+        pending = PendingNode("", operator, inputs, attributes)
         label = operator.lower()
         for dtype, shape in types:
             value = GraphValue(self.tracer, dtype, shape, label)
@@ -57,48 +66,45 @@ class GraphWriter:
             pending.outputs.append(value)
             self.sizes.hold(value)
         self.nodes.append(pending)
-        return pending.outputs[0] if len(pending.outputs) == 1 else tuple(pending.outputs)
+        return pending.outputs
 
-    def emit(
-        self, operator: str, *inputs: GraphValue | None, outputs: int = 1, **attributes: Any
-    ) -> Any:
-        """Add a node of an ONNX operator.
+    def emit(self, operator: str, *inputs: GraphValue | None, **attributes: Any) -> GraphValue:
+        """Add a node of an ONNX operator and give its first output.
 
         Args:
             operator: Its name; operands (inputs that carry sizes or axes) go by keyword.
             inputs: The tensor inputs in order, None for an absent optional one.
-            outputs: How many outputs are wanted.
             attributes: Attributes and operands; None leaves one out.
-
-        Returns:
-            The output, or a tuple of them.
         """
-        spec = ops.get(operator)
-        return self.emit_spec(spec, list(inputs), attributes, outputs)
+        return self.emit_spec(ops.get(operator), list(inputs), attributes, 1)[0]
+
+    def emit_many(
+        self, operator: str, count: int, *inputs: GraphValue | None, **attributes: Any
+    ) -> tuple[GraphValue, ...]:
+        """As :meth:`emit` for the first so many outputs."""
+        return tuple(self.emit_spec(ops.get(operator), list(inputs), attributes, count))
 
     def emit_spec(
         self,
         spec: OpSpec,
         inputs: list[GraphValue | None],
         attributes: dict[str, Any],
-        outputs: int = 1,
-    ) -> Any:
-        """As :meth:`emit` for a spec that was looked up before."""
+        outputs: int,
+    ) -> list[GraphValue]:
+        """As :meth:`emit_many` for a spec that was looked up before."""
         attributes = {name: value for name, value in attributes.items() if value is not None}
         shapes = [None if value is None else value.shape for value in inputs]
         dtypes = [None if value is None else value.dtype for value in inputs]
         types = spec.infer(shapes, dtypes, attributes)[:outputs]
         if not spec.operands:
-            return self.node(spec.name, inputs, types, attributes)
+            return self._add(spec.name, inputs, types, attributes)
         placed = self._place_operands(spec, inputs, attributes, types)
         kept = {
             name: value
             for name, value in attributes.items()
             if name in spec.attributes and (spec.name, name) not in _NOT_IN_ONNX
         }
-        if spec.name == "Reshape" and 0 in [e for e in types[0][1] if type(e) is int]:
-            kept["allowzero"] = 1
-        return self.node(spec.name, placed, types, kept)
+        return self._add(spec.name, placed, types, kept)
 
     def _place_operands(
         self,
@@ -163,21 +169,14 @@ class GraphWriter:
             return value
         attributes = {"allowzero": 1} if 0 in [e for e in target if type(e) is int] else {}
         operand = self.sizes.reshape_operand(target)
-        result: GraphValue = self.node(
-            "Reshape", [value, operand], [(value.dtype, target)], attributes
-        )
-        return result
+        return self.node("Reshape", [value, operand], (value.dtype, target), attributes)
 
     def filled(self, number: float | bool, shape: Sequence[Any], dtype: str) -> GraphValue:
         """A value with one number in every place."""
         if all(type(extent) is int for extent in shape):
             return self.constants.filled(number, tuple(shape), dtype)
-        result: GraphValue = self.node(
-            "Expand",
-            [self.constants.scalar(number, dtype), self.sizes.vector(shape)],
-            [(dtype, tuple(shape))],
-        )
-        return result
+        source = self.constants.scalar(number, dtype)
+        return self.node("Expand", [source, self.sizes.vector(shape)], (dtype, tuple(shape)))
 
     def scalar(self, number: float | bool, like: GraphValue) -> GraphValue:
         """The 0-d constant of a number in another value's dtype."""

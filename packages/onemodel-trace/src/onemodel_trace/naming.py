@@ -47,7 +47,7 @@ def axes_of(input_name: str, rank: int, axis_names: AxisNames) -> list[Axis | No
     if isinstance(axis_names, str):
         axis_names = (axis_names,)
     if isinstance(axis_names, Mapping):
-        entries = list(axis_names.items())
+        entries: list[tuple[Any, Any]] = list(axis_names.items())
     else:
         if len(axis_names) > rank:
             raise invalid(
@@ -55,7 +55,7 @@ def axes_of(input_name: str, rank: int, axis_names: AxisNames) -> list[Axis | No
             )
         entries = list(enumerate(axis_names))
     for axis, entry in entries:
-        if type(axis) is not int or not -rank <= axis < rank:
+        if not isinstance(axis, int) or not -rank <= axis < rank:
             raise invalid(
                 f"input {input_name!r}: axis_names has an entry for axis {axis!r}, "
                 f"expected one of {-rank} to {rank - 1}"
@@ -64,7 +64,7 @@ def axes_of(input_name: str, rank: int, axis_names: AxisNames) -> list[Axis | No
             continue
         if isinstance(entry, str):
             entry = Axis(entry)
-        if not isinstance(entry, Axis) or not isinstance(entry.name, str) or not entry.name:
+        if not isinstance(entry, Axis) or not entry.name:
             raise invalid(
                 f"input {input_name!r}, axis {axis}: expected a name, an Axis or None, got {entry!r}"
             )

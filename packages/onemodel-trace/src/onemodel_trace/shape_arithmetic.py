@@ -83,7 +83,7 @@ class ShapeArithmetic:
         value = self._scalars.get(expression)
         if value is None:
             axes = self._writer.constants.integers([0])
-            value = self._writer.node("Squeeze", [self.single(expression), axes], [("int64", ())])
+            value = self._writer.node("Squeeze", [self.single(expression), axes], ("int64", ()))
             self._scalars[expression] = value
         return value
 
@@ -155,7 +155,7 @@ class ShapeArithmetic:
         return self._binary("Div", whole, right)
 
     def _binary(self, operator: str, left: GraphValue, right: GraphValue) -> GraphValue:
-        return self._writer.node(operator, [left, right], [("int64", (1,))])
+        return self._writer.node(operator, [left, right], ("int64", (1,)))
 
     def reshape_operand(self, target: Sequence[Any]) -> GraphValue:
         """The shape operand of a Reshape: constants, one -1, or a chain."""

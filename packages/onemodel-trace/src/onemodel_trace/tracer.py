@@ -218,7 +218,7 @@ class Tracer:
                 ended; IN_PLACE_MUTATION when a constant that the graph holds was written into.
         """
         self._check_recording("finish")
-        if not isinstance(outputs, Mapping) or not outputs:
+        if not outputs or not isinstance(outputs, Mapping):
             raise invalid(
                 "finish: expected a dict of output names and tensors with at least one entry"
             )
@@ -302,7 +302,7 @@ class Tracer:
                     TraceErrorKind.UNSUPPORTED_OPERATION,
                     f"{operator}: {reason or 'there is no way yet to write this operator in ONNX'}",
                 )
-            result = self.writer.emit_spec(spec, inputs, attributes, count)
+            return self.writer.emit_spec(spec, inputs, attributes, count)
         return result if isinstance(result, tuple) else (result,)
 
     def _value(self, tensor: Tensor) -> GraphValue:

@@ -251,18 +251,22 @@ def _random_inputs(model: TracedModel, sizes: Mapping[str, int], seed: int) -> l
 def _random(shape: tuple[int, ...], example: Array, seed: int) -> Array:
     dtype = example.dtype
     if dtype == "bool":
-        return Kernel("RandomBernoulli", shape=shape, p=0.5, seed=seed, counter=0, dtype="bool")()
+        return _drawn("RandomBernoulli", shape=shape, p=0.5, seed=seed, dtype=dtype)
     low, high = _range(example)
     if dtype.startswith(("int", "uint")):
-        return Kernel(
-            "RandomIntegers", shape=shape, low=int(low), high=int(high) + 1, seed=seed, counter=0,
-            dtype=dtype,
-        )()  # fmt: skip
+        bounds = {"low": int(low), "high": int(high) + 1}
+        return _drawn("RandomIntegers", shape=shape, seed=seed, dtype=dtype, **bounds)
     wide = "float32" if dtype in ("float16", "bfloat16") else dtype
-    drawn = Kernel(
-        "RandomUniform", shape=shape, low=low, high=high, seed=seed, counter=0, dtype=wide
-    )()
-    return drawn if wide == dtype else Kernel("Cast", to=dtype)(drawn)
+    drawn = _drawn("RandomUniform", shape=shape, low=low, high=high, seed=seed, dtype=wide)
+    return drawn if wide == dtype else _only(Kernel("Cast", to=dtype)(drawn))
+
+
+def _drawn(kernel: str, **attributes: Any) -> Array:
+    return _only(Kernel(kernel, counter=0, **attributes)())
+
+
+def _only(result: Array | tuple[Array, ...]) -> Array:
+    return result if isinstance(result, Array) else result[0]
 
 
 def _range(example: Array) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import keyword
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 
 Monomial = tuple["Atom", ...]
 
@@ -72,7 +72,7 @@ class Expression:
         kept = [(monomial, factor) for monomial, factor in terms.items() if factor != 0]
         kept.sort(key=_term_order)
         self.terms: tuple[tuple[Monomial, int], ...] = tuple(kept)
-        self.example = evaluate_terms(self.terms, lambda atom: atom.example)
+        self.example = _example(self.terms)
         self._hash = hash(self.terms)
 
     def __eq__(self, other: object) -> bool:
@@ -136,14 +136,8 @@ class Expression:
         ordered = [term for term in self.terms if term[0]] + [t for t in self.terms if not t[0]]
         pieces: list[str] = []
         for atoms, factor in ordered:
-            size = abs(factor)
-            words: list[str] = []
-            for atom in atoms:
-                if atom.unit > 1 and size % atom.unit == 0:
-                    size //= atom.unit
-                    words.append(atom.name)
-                else:
-                    words.append(atom.text())
+            size, whole = _whole_symbols(abs(factor), atoms)
+            words = [atom.name if full else atom.text() for atom, full in whole]
             if len(words) > 1 or size != 1:
                 words = [f"({word})" if "//" in word else word for word in words]
             body = "*".join(words)
@@ -163,7 +157,13 @@ class Expression:
         Raises:
             KeyError: A symbol has no size.
         """
-        return evaluate_terms(self.terms, lambda atom: _evaluate_atom(atom, sizes))
+        total = 0
+        for atoms, factor in self.terms:
+            product, whole = _whole_symbols(factor, atoms)
+            for atom, full in whole:
+                product *= sizes[atom.name] if full else _evaluate_atom(atom, sizes)
+            total += product
+        return total
 
     def source(self) -> str:
         """The formula in the grammar in which guards are written into a file.
@@ -175,8 +175,9 @@ class Expression:
             return "0"
         pieces: list[str] = []
         for atoms, factor in self.terms:
-            words = [str(factor)] if factor != 1 or not atoms else []
-            words.extend(_atom_source(atom) for atom in atoms)
+            size, whole = _whole_symbols(factor, atoms)
+            words = [str(size)] if size != 1 or not atoms else []
+            words.extend(_name_source(a) if full else _atom_source(a) for a, full in whole)
             pieces.append("*".join(words))
         return " + ".join(pieces)
 
@@ -190,13 +191,12 @@ def _term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[int, ...]]:
     return -len(atoms), tuple(atom.index for atom in atoms)
 
 
-def evaluate_terms(terms: Iterable[tuple[Monomial, int]], value: Callable[[Atom], int]) -> int:
-    """Sum of the terms with every atom replaced by its value."""
+def _example(terms: Iterable[tuple[Monomial, int]]) -> int:
     total = 0
     for atoms, factor in terms:
         product = factor
         for atom in atoms:
-            product *= value(atom)
+            product *= atom.example
         total += product
     return total
 
@@ -210,10 +210,25 @@ def _evaluate_atom(atom: Atom, sizes: Mapping[str, int]) -> int:
     return max(left, right) if atom.kind == "max" else min(left, right)
 
 
+def _whole_symbols(factor: int, atoms: Monomial) -> tuple[int, list[tuple[Atom, bool]]]:
+    """A term with units put back: ``8 * (T//8)`` is T. The rest of the factor, and which are whole."""
+    found: list[tuple[Atom, bool]] = []
+    for atom in atoms:
+        full = atom.kind == "symbol" and factor % atom.unit == 0
+        if full:
+            factor //= atom.unit
+        found.append((atom, full))
+    return factor, found
+
+
+def _name_source(atom: Atom) -> str:
+    plain = atom.name.isidentifier() and not keyword.iskeyword(atom.name)
+    return atom.name if plain else f"symbol({json.dumps(atom.name)})"
+
+
 def _atom_source(atom: Atom) -> str:
     if atom.kind == "symbol":
-        plain = atom.name.isidentifier() and not keyword.iskeyword(atom.name)
-        name = atom.name if plain else f"symbol({json.dumps(atom.name)})"
+        name = _name_source(atom)
         return name if atom.unit == 1 else f"({name}//{atom.unit})"
     left, right = (operand.source() for operand in atom.operands)
     if atom.kind == "floordiv":

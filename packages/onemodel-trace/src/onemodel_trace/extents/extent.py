@@ -10,7 +10,11 @@ from onemodel_tensors.recording import SymbolicSize
 from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.extents import expression as algebra
 from onemodel_trace.extents.expression import constant
-from onemodel_trace.extents.symbolic import SymbolicExtent, expression_of
+from onemodel_trace.extents.symbolic import (
+    SymbolicExtent,
+    SymbolicShapeError,
+    expression_of,
+)
 
 if TYPE_CHECKING:
     from onemodel_tensors.recording import Recorder
@@ -34,9 +38,8 @@ class Extent(SymbolicSize):
     def __init__(self, size: SymbolicExtent) -> None:
         self._size = size
 
-    @property
-    def __class__(self) -> type:  # type: ignore[override]
-        return int
+    # isinstance(size, int) is true, as the code of models asks; type(size) is int is not.
+    __class__ = property(lambda _: int)
 
     @property
     def example(self) -> int:
@@ -74,6 +77,27 @@ class Extent(SymbolicSize):
                 f"tensor(): the trace of {self.text} has finished; this size is the number {self.example}",
             )
         return recorder.size_tensor(self, dtype)
+
+    def rely_on(self, relation: str, number: int, reason: str) -> None:
+        """Record the guard ``size relation number`` unless it holds for every permitted size.
+
+        Args:
+            relation: "==", "!=", "<", "<=", ">" or ">=".
+            number: Right side.
+            reason: What relies on it.
+
+        Raises:
+            TraceException: SYMBOLIC_SHAPE when the relation is false for every permitted size.
+        """
+        scope, expression, right = self._size.scope, self._size.expression, constant(number)
+        answer = scope.decide(expression, relation, right)
+        if answer is False:
+            raise TraceException(
+                TraceErrorKind.SYMBOLIC_SHAPE,
+                f"{reason} needs {self.text} {relation} {number}, which no permitted size fulfils",
+            )
+        if answer is None:
+            scope.assume(relation, expression, right, reason)
 
     def _active(self) -> bool:
         return self.recorder is not None
@@ -201,14 +225,17 @@ class Extent(SymbolicSize):
     def _compare(self, relation: str, other: Any, plain: Callable[[int, Any], Any]) -> Any:
         if not self._active():
             return plain(self.example, _plain(other))
-        if not isinstance(other, numbers.Integral):
-            if isinstance(other, numbers.Number):
-                self._escape(f"{relation} {other!r}")
+        if type(other) is Extent:
+            right = other._size.expression
+        elif isinstance(other, numbers.Integral):
+            right = constant(int(other))
+        elif isinstance(other, numbers.Number):
+            self._escape(f"{relation} {other!r}")
+        else:
             return NotImplemented
-        right = other._size if type(other) is Extent else int(other)
-        answer = self._size.scope.decide(self._size.expression, relation, expression_of(right))
+        answer = self._size.scope.decide(self._size.expression, relation, right)
         if answer is None:
-            self._undecided(f"{self.text} {relation} {expression_of(right).text()}")
+            self._undecided(f"{self.text} {relation} {right.text()}")
         return answer
 
     def _undecided(self, relation: str, advice: str = "") -> NoReturn:
@@ -336,6 +363,25 @@ class Extent(SymbolicSize):
 
 
 numbers.Integral.register(Extent)
+
+
+def _inference(name: str) -> Any:
+    """The function of ``onemodel_kernels.ops.extents`` of that name, on sizes as Python sees them."""
+    compute = getattr(SymbolicExtent, name)
+
+    def method(*arguments: Any) -> Any:
+        try:
+            result = compute(*(unwrap(argument) for argument in arguments))
+        except SymbolicShapeError as error:
+            raise TraceException(TraceErrorKind.SYMBOLIC_SHAPE, str(error)) from None
+        return wrap_shape(result) if type(result) is tuple else _wrap(result)
+
+    return staticmethod(method)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "broadcast", "unify", "window", "same_window",
+              "transposed_window", "slice_length", "range_length", "scaled", "reshape"):  # fmt: skip
+    setattr(Extent, _name, _inference(_name))
 
 
 def _wrap(value: Any) -> Any:

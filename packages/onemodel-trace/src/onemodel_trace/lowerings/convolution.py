@@ -12,7 +12,7 @@ from onemodel_trace.lowerings.registry import Lowering, Recorded
 def _with_kernel_shape(writer: GraphWriter, call: Recorded) -> Any:
     weight = call.value(1)
     attributes = {"kernel_shape": weight.shape[2:], **call.attributes}
-    return writer.emit_spec(ops.get(call.operator), call.inputs, attributes)
+    return writer.emit_spec(ops.get(call.operator), call.inputs, attributes, 1)[0]
 
 
 LOWERINGS: dict[str, Lowering] = {"Conv": _with_kernel_shape, "ConvTranspose": _with_kernel_shape}

@@ -18,8 +18,7 @@ def _cast(writer: GraphWriter, call: Recorded) -> GraphValue:
     x = call.value()
     if x.dtype == call["to"]:
         return x
-    result: GraphValue = writer.emit("Cast", x, to=call["to"])
-    return result
+    return writer.emit("Cast", x, to=call["to"])
 
 
 def _silu(writer: GraphWriter, call: Recorded) -> Any:

@@ -25,7 +25,7 @@ def _index_add(writer: GraphWriter, call: Recorded) -> Any:
 def _top_k(writer: GraphWriter, call: Recorded) -> Any:
     attributes = {name: call[name] for name in ("axis", "largest", "sorted")}
     count = call["k"]
-    return writer.emit("TopK", call.value(), outputs=2, K=(count,), **attributes)
+    return writer.emit_many("TopK", 2, call.value(), K=(count,), **attributes)
 
 
 LOWERINGS: dict[str, Lowering] = {"IndexAdd": _index_add, "TopK": _top_k}

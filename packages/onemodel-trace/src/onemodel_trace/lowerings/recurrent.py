@@ -19,9 +19,8 @@ def _reordered(writer: GraphWriter, weight: GraphValue, kind: str, hidden: int, 
     gates = _GATES[kind]
     if len(gates) == 1:
         return weight
-    parts = writer.emit(
-        "Split", weight, outputs=len(gates), axis=axis, split=(hidden,) * len(gates)
-    )
+    sizes = (hidden,) * len(gates)
+    parts = writer.emit_many("Split", len(gates), weight, axis=axis, split=sizes)
     return writer.emit("Concat", *(parts[gate] for gate in gates), axis=axis)
 
 
@@ -60,8 +59,8 @@ def _layer(kind: str) -> Lowering:
         if kind == "RNN":
             name = str(call.get("nonlinearity", "tanh")).capitalize()
             attributes["activations"] = (name,) * directions
-        y, *last = writer.emit(
-            kind, x, w, r, bias, lengths, *initial, outputs=1 + states, **attributes
+        y, *last = writer.emit_many(
+            kind, 1 + states, x, w, r, bias, lengths, *initial, **attributes
         )
         if directions == 1:
             y = writer.emit("Squeeze", y, axes=(1,))

@@ -22,8 +22,7 @@ def _expand(writer: GraphWriter, call: Recorded) -> GraphValue:
     target = tuple(call["shape"])
     if target == x.shape:
         return x
-    result: GraphValue = writer.emit("Expand", x, shape=target)
-    return result
+    return writer.emit("Expand", x, shape=target)
 
 
 def _transpose(writer: GraphWriter, call: Recorded) -> GraphValue:
@@ -31,8 +30,7 @@ def _transpose(writer: GraphWriter, call: Recorded) -> GraphValue:
     order = tuple(call["perm"])
     if order == tuple(range(x.rank)):
         return x
-    result: GraphValue = writer.emit("Transpose", x, perm=order)
-    return result
+    return writer.emit("Transpose", x, perm=order)
 
 
 def _slice(writer: GraphWriter, call: Recorded) -> GraphValue:
@@ -43,16 +41,14 @@ def _slice(writer: GraphWriter, call: Recorded) -> GraphValue:
     forward = steps is None or all(step == 1 for step in steps)
     if forward and shape == x.shape:
         return x
-    result: GraphValue = writer.emit_spec(spec, [x], call.attributes)
-    return result
+    return writer.emit_spec(spec, [x], call.attributes, 1)[0]
 
 
 def _tile(writer: GraphWriter, call: Recorded) -> GraphValue:
     x = call.value()
     if all(type(count) is int and count == 1 for count in call["repeats"]):
         return x
-    result: GraphValue = writer.emit("Tile", x, repeats=call["repeats"])
-    return result
+    return writer.emit("Tile", x, repeats=call["repeats"])
 
 
 def _select(writer: GraphWriter, call: Recorded) -> GraphValue:
@@ -63,8 +59,7 @@ def _select(writer: GraphWriter, call: Recorded) -> GraphValue:
         _check_position(writer, size, index)
     position = writer.sizes.scalar(index)
     rest = (*x.shape[:axis], *x.shape[axis + 1 :])
-    result: GraphValue = writer.node("Gather", [x, position], [(x.dtype, rest)], {"axis": axis})
-    return result
+    return writer.node("Gather", [x, position], (x.dtype, rest), {"axis": axis})
 
 
 def _check_position(writer: GraphWriter, size: Any, index: Any) -> None:
