@@ -117,7 +117,7 @@ def broadcast_shapes(*shapes: Sequence[Extent]) -> tuple[Extent, ...]:
                 result[offset + axis] = broadcast(result[offset + axis], extent)
             except ShapeError as error:
                 forms = " and ".join(str(tuple(s)) for s in shapes)
-                raise ShapeError(f"shapes {forms} do not broadcast: {error}") from None
+                raise type(error)(f"shapes {forms} do not broadcast: {error}") from None
     return tuple(result)
 
 
