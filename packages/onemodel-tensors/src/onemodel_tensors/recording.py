@@ -56,6 +56,18 @@ class SymbolicSize:
         """The recorder that made it while it records, else ``None``: then only :attr:`example` counts."""
         raise AttributeError(f"{type(self).__name__} must define recorder")
 
+    def rely_on(self, relation: str, number: int, reason: str) -> None:
+        """Note that the run relies on ``size relation number``, which holds now and must hold in every run.
+
+        For operators that are right only then, as a roll by 3 along an axis of at least 3.
+
+        Args:
+            relation: ``"=="``, ``"!="``, ``"<"``, ``"<="``, ``">"`` or ``">="``.
+            number: the right side.
+            reason: what relies on it, for messages.
+        """
+        raise AttributeError(f"{type(self).__name__} must define rely_on")
+
 
 @runtime_checkable
 class TracedValue(Protocol):
