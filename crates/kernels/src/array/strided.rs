@@ -42,6 +42,12 @@ impl<const N: usize> StridedLoop<N> {
         Self { outer: dims, outer_strides: steps, inner, inner_strides }
     }
 
+    /// Whether all runs are the same elements.
+    #[must_use]
+    pub fn repeats_one_run(&self) -> bool {
+        self.outer_strides.iter().all(|s| s.iter().all(|&step| step == 0))
+    }
+
     /// Number of inner runs.
     #[must_use]
     pub fn runs(&self) -> usize {

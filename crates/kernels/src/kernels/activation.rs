@@ -234,7 +234,7 @@ struct Mish;
 impl Function for Mish {
     #[inline(always)]
     fn single<S: Simd>(self, s: S, x: S::F) -> S::F {
-        math::through_f64(s, x, |x| self.double(x))
+        math::through_f64!(s, x => self.double(x))
     }
     #[inline(always)]
     fn double(self, x: f64) -> f64 {

@@ -150,7 +150,7 @@ gradient!(
 gradient!(
     /// `g (t + x (1 - t²) sigmoid(x))` with t = tanh(softplus(x)), in f64.
     MishGrad, crate::kernels::elementwise::COSTLY,
-    |this, s, x, g| math::through_f64_2(s, x, g, |x, g| this.double(x, g)),
+    |this, s, x, g| math::through_f64!(s, x, g => this.double(x, g)),
     |x, g| {
         let t = tanh_of_softplus(x);
         g * (t + x * ((1.0 - t * t) * math::sigmoid_f64(x)))

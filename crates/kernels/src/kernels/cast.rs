@@ -78,6 +78,7 @@ impl Kernel for Cast {
 /// Any element, exactly.
 #[derive(Clone, Copy)]
 enum Value {
+    Small(i32),
     Signed(i64),
     Unsigned(u64),
     Float(f64),
@@ -96,6 +97,7 @@ macro_rules! integers {
             #[inline(always)]
             fn of(value: Value) -> Self {
                 match value {
+                    Value::Small(v) => v as $t,
                     Value::Signed(v) => v as $t,
                     Value::Unsigned(v) => v as $t,
                     Value::Float(v) => v as $t,
@@ -104,8 +106,9 @@ macro_rules! integers {
         }
     )*};
 }
-integers!(Signed, i64; i8, i16, i32, i64);
-integers!(Unsigned, u64; u8, u16, u32, u64);
+integers!(Small, i32; i8, i16, i32, u8, u16);
+integers!(Signed, i64; i64);
+integers!(Unsigned, u64; u32, u64);
 
 macro_rules! floats {
     ($($t:ty),*) => {$(
@@ -115,6 +118,7 @@ macro_rules! floats {
             #[inline(always)]
             fn of(value: Value) -> Self {
                 match value {
+                    Value::Small(v) => v as $t,
                     Value::Signed(v) => v as $t,
                     Value::Unsigned(v) => v as $t,
                     Value::Float(v) => v as $t,
@@ -133,6 +137,7 @@ macro_rules! halves {
             #[inline(always)]
             fn of(value: Value) -> Self {
                 <$t>::from_f32(match value {
+                    Value::Small(v) => to_odd_f32(f64::from(v)),
                     Value::Signed(v) => to_odd_f32(to_odd_f64(v.unsigned_abs()).copysign(v as f64)),
                     Value::Unsigned(v) => to_odd_f32(to_odd_f64(v)),
                     Value::Float(v) => to_odd_f32(v),
@@ -146,11 +151,12 @@ halves!(f16, bf16);
 impl Convert for Bool {
     #[inline(always)]
     fn value(self) -> Value {
-        Value::Unsigned(u64::from(self.get()))
+        Value::Small(i32::from(self.get()))
     }
     #[inline(always)]
     fn of(value: Value) -> Self {
         Self::from(match value {
+            Value::Small(v) => v != 0,
             Value::Signed(v) => v != 0,
             Value::Unsigned(v) => v != 0,
             Value::Float(v) => v != 0.0,

@@ -24,7 +24,7 @@ const BLOCK: usize = 1024;
 /// The most inputs and outputs together.
 const OPERANDS: usize = 6;
 /// Runs at least this long are not cut by blocks, so that they need no gathering.
-const LONG_RUN: usize = 256;
+const LONG_RUN: usize = 64;
 
 #[repr(C, align(64))]
 struct Slot {
@@ -137,6 +137,9 @@ struct Source<'a> {
     array: &'a Array,
     /// `None` when the elements lie in the outputs' order.
     walk: Option<StridedLoop<1>>,
+    /// Whether every run of the walk is the same one and fits a slot twice: then a slot is filled
+    /// once with repetitions.
+    periodic: bool,
     widened: bool,
 }
 
@@ -157,12 +160,14 @@ impl<'a> Source<'a> {
         } else {
             Some(StridedLoop::new(shape, [&broadcast_strides(array, shape)]))
         };
-        Self { array, walk, widened }
+        let periodic = walk.as_ref().is_some_and(|w| w.inner <= BLOCK / 2 && w.repeats_one_run());
+        Self { array, walk, periodic, widened }
     }
 
     /// How many elements from `at` on can be had without gathering; none limits a contiguous one.
     fn limit(&self, at: usize) -> usize {
         match &self.walk {
+            Some(walk) if self.periodic => BLOCK - at % walk.inner,
             Some(walk) if walk.inner >= LONG_RUN => walk.inner - at % walk.inner,
             _ => usize::MAX,
         }
@@ -185,6 +190,20 @@ impl<'a> Source<'a> {
             return if self.widened { self.widen(p, len, slot) } else { p };
         };
         let (run, within) = (at / walk.inner, at % walk.inner);
+        if self.periodic {
+            if filled.1 == 0 {
+                let n = BLOCK.min(walk.inner * walk.runs());
+                let to: *mut u8 = self.gathering_place(slot);
+                for_size!(self.array.dtype(), T => gather::<T>(walk, base.cast(), 0, n, to.cast()));
+                if self.widened {
+                    self.widen(to, n, slot);
+                }
+                *filled = (0, n);
+            }
+            let size = computed_size(self.array.dtype(), self.widened);
+            // SAFETY: `limit` keeps the block inside the filled part of the slot.
+            return unsafe { slot.computed.as_ptr().cast::<u8>().add(within * size) };
+        }
         let step = walk.inner_strides[0];
         if within + len <= walk.inner {
             if step == 1 {
@@ -202,13 +221,17 @@ impl<'a> Source<'a> {
                 *filled = (run, len);
             }
         }
-        let to: *mut u8 = if self.widened {
+        let to = self.gathering_place(slot);
+        for_size!(self.array.dtype(), T => gather::<T>(walk, base.cast(), at, len, to.cast()));
+        if self.widened { self.widen(to, len, slot) } else { to }
+    }
+
+    fn gathering_place(&self, slot: &mut Slot) -> *mut u8 {
+        if self.widened {
             slot.halves.as_mut_ptr().cast()
         } else {
             slot.computed.as_mut_ptr().cast()
-        };
-        for_size!(self.array.dtype(), T => gather::<T>(walk, base.cast(), at, len, to.cast()));
-        if self.widened { self.widen(to, len, slot) } else { to }
+        }
     }
 
     fn widen(&self, halves: *const u8, len: usize, slot: &mut Slot) -> *const u8 {
@@ -227,6 +250,10 @@ impl<'a> Source<'a> {
         }
         to.cast()
     }
+}
+
+fn computed_size(dtype: DType, widened: bool) -> usize {
+    if widened { DType::F32.size() } else { dtype.size() }
 }
 
 /// Copies the elements `at..at + len` of the walk.

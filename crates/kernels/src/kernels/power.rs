@@ -27,7 +27,7 @@ struct Atan2;
 impl Function2 for Atan2 {
     #[inline(always)]
     fn single<S: Simd>(self, s: S, y: S::F, x: S::F) -> S::F {
-        math::through_f64_2(s, y, x, math::atan2_f64)
+        math::through_f64!(s, y, x => math::atan2_f64(y, x))
     }
     #[inline(always)]
     fn double(self, y: f64, x: f64) -> f64 {
@@ -109,7 +109,8 @@ impl<T: Number> WithSimd for Fixed<'_, T> {
         let y = self.y;
         let pairs = self.x.iter().zip(self.z);
         if y == 2.0 {
-            pairs.for_each(|(x, z)| *z = T::from_f64(x.to_f64() * x.to_f64()));
+            // The same bits as in f64, where the product is exact for f32.
+            pairs.for_each(|(x, z)| *z = x.mul(*x));
         } else if y == 3.0 {
             pairs.for_each(|(x, z)| *z = T::from_f64(x.to_f64() * x.to_f64() * x.to_f64()));
         } else if y == 0.5 {

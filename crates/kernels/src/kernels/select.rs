@@ -60,7 +60,8 @@ impl<T: Copy> WithSimd for Select<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         for (((c, a), b), z) in self.c.iter().zip(self.a).zip(self.b).zip(self.out) {
-            *z = if c.get() { *a } else { *b };
+            let (a, b) = (*a, *b);
+            *z = if c.get() { a } else { b };
         }
     }
 }

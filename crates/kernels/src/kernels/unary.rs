@@ -34,7 +34,7 @@ macro_rules! function {
         }
     };
     ($name:ident, $double:path) => {
-        function!($name, COSTLY, |s, x| math::through_f64(s, x, $double), |y| $double(y));
+        function!($name, COSTLY, |s, x| math::through_f64!(s, x => $double(x)), |y| $double(y));
     };
     ($name:ident, $single:path, $double:path) => {
         function!($name, COSTLY, |s, x| $single(s, x), |y| $double(y));
@@ -57,9 +57,9 @@ function!(Erf, math::erf, math::erf_f64);
 function!(Softplus, math::softplus, math::softplus_f64);
 function!(Log2, math::log2_f64);
 function!(Log10, math::log10_f64);
-function!(Sin, math::sin_f64);
-function!(Cos, math::cos_f64);
-function!(Tan, math::tan_f64);
+function!(Sin, math::sin, math::sin_f64);
+function!(Cos, math::cos, math::cos_f64);
+function!(Tan, math::tan, math::tan_f64);
 function!(Asin, math::asin_f64);
 function!(Acos, math::acos_f64);
 function!(Atan, math::atan_f64);

@@ -6,7 +6,7 @@ use crate::array::{Array, Meta, broadcast};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
-use crate::kernels::binary::{Add, Operation};
+use crate::kernels::binary::{Add, Operation, Zip};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span, computed};
 use crate::kernels::number::{Number, for_number};
 use crate::simd::{Simd, WithSimd, dispatch};
@@ -54,6 +54,15 @@ impl Operation for Minimum {
     }
 }
 
+fn pair<O: Operation>(operation: O, a: &Array, b: &Array, outputs: &[Array]) {
+    for_number!(a.dtype(), T => {
+        elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
+            let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
+            dispatch(Zip { operation, a, b, out });
+        });
+    });
+}
+
 struct Variadic<O> {
     name: &'static str,
     operation: O,
@@ -86,6 +95,10 @@ impl<O: Operation> Kernel for Variadic<O> {
     }
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        if let (&[Some(a), Some(b)], false) = (inputs, self.mean) {
+            pair(self.operation, a, b, outputs);
+            return Ok(());
+        }
         let arrays: SmallVec<[&Array; 4]> = inputs.iter().copied().flatten().collect();
         let divisor = if self.mean { arrays.len() } else { 1 };
         let mut rest = &arrays[..];

@@ -3,7 +3,8 @@
 //! bits of 2/π that matter.
 
 use super::logarithm::{fast_two_sum, two_product};
-use super::polynomial_f64;
+use super::{polynomial_f64, through_f64};
+use crate::simd::Simd;
 
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
 const HALF_PI: [f64; 3] =
@@ -83,23 +84,46 @@ fn payne_hanek(x: f64) -> (i64, f64, f64) {
     }
 }
 
+/// Below it the reduction of Cody and Waite holds.
+const MODERATE: f64 = 1.6e6;
+
+/// Quadrant and remainder in two parts of a moderate x, to about 2^-101 of 1.
+#[inline(always)]
+fn reduced_moderate(x: f64) -> (i64, f64, f64) {
+    let shifted = x.mul_add(TWO_OVER_PI, MAGIC);
+    let n = shifted - MAGIC;
+    let first = n.mul_add(-HALF_PI[0], x);
+    let second = n * HALF_PI[1];
+    let r = first - second;
+    let back = r - first;
+    let lost = (first - (r - back)) - (second + back);
+    let (r, low) = fast_two_sum(r, n.mul_add(-HALF_PI[2], lost));
+    (shifted.to_bits().cast_signed() - MAGIC.to_bits().cast_signed(), r, low)
+}
+
 /// Quadrant (modulo 4) and remainder in two parts, |remainder| <= π/4 or a little more.
 #[inline(always)]
 fn reduced(x: f64) -> (i64, f64, f64) {
-    if x.abs() < 1.6e6 {
-        let shifted = x.mul_add(TWO_OVER_PI, MAGIC);
-        let n = shifted - MAGIC;
-        let first = n.mul_add(-HALF_PI[0], x);
-        let second = n * HALF_PI[1];
-        let r = first - second;
-        let back = r - first;
-        let lost = (first - (r - back)) - (second + back);
-        let (r, low) = fast_two_sum(r, n.mul_add(-HALF_PI[2], lost));
-        if n == 0.0 || r.abs() > 1e-9 {
-            return (shifted.to_bits().cast_signed() - MAGIC.to_bits().cast_signed(), r, low);
+    if x.abs() < MODERATE {
+        let (n, r, low) = reduced_moderate(x);
+        if n == 0 || r.abs() > 1e-9 {
+            return (n, r, low);
         }
     }
     if x.is_finite() { payne_hanek(x) } else { (0, f64::NAN, 0.0) }
+}
+
+/// The same for a value that came from f32: no moderate f32 is so near a multiple of π/2 that the
+/// first reduction would not do.
+#[inline(always)]
+fn reduced_f32(x: f64) -> (i64, f64, f64) {
+    if x.abs() < MODERATE {
+        reduced_moderate(x)
+    } else if x.is_finite() {
+        payne_hanek(x)
+    } else {
+        (0, f64::NAN, 0.0)
+    }
 }
 
 const S: [f64; 7] = [
@@ -140,9 +164,7 @@ fn cos_parts(r: f64, low: f64) -> (f64, f64) {
 }
 
 #[inline(always)]
-#[must_use]
-pub fn sin_f64(x: f64) -> f64 {
-    let (n, r, low) = reduced(x);
+fn sin_from(x: f64, (n, r, low): (i64, f64, f64)) -> f64 {
     let (s, s_low) = sin_parts(r, low);
     let (c, c_low) = cos_parts(r, low);
     let y = if n & 1 == 0 { s + s_low } else { c + c_low };
@@ -151,9 +173,7 @@ pub fn sin_f64(x: f64) -> f64 {
 }
 
 #[inline(always)]
-#[must_use]
-pub fn cos_f64(x: f64) -> f64 {
-    let (n, r, low) = reduced(x);
+fn cos_from((n, r, low): (i64, f64, f64)) -> f64 {
     let (s, s_low) = sin_parts(r, low);
     let (c, c_low) = cos_parts(r, low);
     let y = if n & 1 == 0 { c + c_low } else { s + s_low };
@@ -162,9 +182,7 @@ pub fn cos_f64(x: f64) -> f64 {
 
 /// The quotient of sin and cos, both in two parts.
 #[inline(always)]
-#[must_use]
-pub fn tan_f64(x: f64) -> f64 {
-    let (n, r, low) = reduced(x);
+fn tan_from(x: f64, (n, r, low): (i64, f64, f64)) -> f64 {
     let (s, s_low) = sin_parts(r, low);
     let (c, c_low) = cos_parts(r, low);
     let (s, s_low) = fast_two_sum(s, s_low);
@@ -176,4 +194,58 @@ pub fn tan_f64(x: f64) -> f64 {
     let rest = (-q).mul_add(b, a) + (-q).mul_add(b_low, a_low);
     let y = q + rest / b;
     if x == 0.0 { x } else { y }
+}
+
+#[inline(always)]
+#[must_use]
+pub fn sin_f64(x: f64) -> f64 {
+    sin_from(x, reduced(x))
+}
+
+#[inline(always)]
+#[must_use]
+pub fn cos_f64(x: f64) -> f64 {
+    cos_from(reduced(x))
+}
+
+#[inline(always)]
+#[must_use]
+pub fn tan_f64(x: f64) -> f64 {
+    tan_from(x, reduced(x))
+}
+
+/// Whether all lanes may take the branch-free reduction, which the others take lane by lane.
+#[inline(always)]
+fn all_moderate<S: Simd>(s: S, x: S::F) -> bool {
+    s.mask_bits(s.lt(s.abs(x), s.splat(MODERATE as f32))) == u16::MAX
+}
+
+/// sin, in f64 and rounded once.
+#[inline(always)]
+pub fn sin<S: Simd>(s: S, x: S::F) -> S::F {
+    if all_moderate(s, x) {
+        through_f64!(s, x => sin_from(x, reduced_moderate(x)))
+    } else {
+        through_f64!(s, x => sin_from(x, reduced_f32(x)))
+    }
+}
+
+/// cos, in f64 and rounded once.
+#[inline(always)]
+pub fn cos<S: Simd>(s: S, x: S::F) -> S::F {
+    if all_moderate(s, x) {
+        through_f64!(s, x => cos_from(reduced_moderate(x)))
+    } else {
+        through_f64!(s, x => cos_from(reduced_f32(x)))
+    }
+}
+
+/// tan, in f64 and rounded once.
+#[inline(always)]
+pub fn tan<S: Simd>(s: S, x: S::F) -> S::F {
+    if all_moderate(s, x) {
+        through_f64!(s, x => tan_from(x, reduced_moderate(x)))
+    } else {
+        through_f64!(s, x => tan_from(x, reduced_f32(x)))
+    }
 }

@@ -29,7 +29,7 @@ pub fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
 /// log(1 + e^x) = max(x, 0) + log1p(e^-|x|), in f64 and rounded once.
 #[inline(always)]
 pub fn softplus<S: Simd>(s: S, x: S::F) -> S::F {
-    through_f64(s, x, softplus_f64)
+    through_f64!(s, x => softplus_f64(x))
 }
 
 /// log(1 + e^x).

@@ -16,7 +16,7 @@ mod inverse_circular;
 mod logarithm;
 mod power;
 
-pub use circular::{cos_f64, sin_f64, tan_f64};
+pub use circular::{cos, cos_f64, sin, sin_f64, tan, tan_f64};
 pub use error_function::{erf, erf_f64};
 pub use exponential::{exp, exp_f64, expm1, expm1_f64, sigmoid, sigmoid_f64};
 pub use hyperbolic::{
@@ -26,7 +26,7 @@ pub use inverse_circular::{acos_f64, asin_f64, atan_f64, atan2_f64};
 pub use logarithm::{log, log_f64, log1p, log1p_f64, log2_f64, log10_f64};
 pub use power::pow_f64;
 
-use crate::simd::{LANES, Simd};
+use crate::simd::Simd;
 
 /// c[0] + c[1] x + … by Horner's rule with fma, highest first.
 #[inline(always)]
@@ -54,26 +54,29 @@ fn power_of_two(n: i64) -> f64 {
     f64::from_bits(((n + 1023) << 52).cast_unsigned())
 }
 
-/// Applies an f64 function to each lane and rounds once to f32.
-#[inline(always)]
-pub fn through_f64<S: Simd>(s: S, x: S::F, f: impl Fn(f64) -> f64) -> S::F {
-    let a = s.to_array(x);
-    let mut y = [0.0f32; LANES];
-    for l in 0..LANES {
-        y[l] = f(f64::from(a[l])) as f32;
-    }
-    // SAFETY: 16 elements.
-    unsafe { s.load(y.as_ptr()) }
+/// Applies an f64 expression to each lane and rounds once to f32: `through_f64!(s, x => f(x))`, or of
+/// two vectors `through_f64!(s, x, y => f(x, y))`. A macro, so that the body is compiled with the
+/// caller's instructions whatever its size.
+macro_rules! through_f64 {
+    ($s:expr, $x:ident => $body:expr) => {{
+        let lanes = $s.to_array($x);
+        let mut result = [0.0f32; $crate::simd::LANES];
+        for (lane, y) in lanes.into_iter().zip(result.iter_mut()) {
+            let $x = f64::from(lane);
+            *y = $body as f32;
+        }
+        // SAFETY: 16 elements.
+        unsafe { $s.load(result.as_ptr()) }
+    }};
+    ($s:expr, $x:ident, $z:ident => $body:expr) => {{
+        let (first, second) = ($s.to_array($x), $s.to_array($z));
+        let mut result = [0.0f32; $crate::simd::LANES];
+        for ((a, b), y) in first.into_iter().zip(second).zip(result.iter_mut()) {
+            let ($x, $z) = (f64::from(a), f64::from(b));
+            *y = $body as f32;
+        }
+        // SAFETY: 16 elements.
+        unsafe { $s.load(result.as_ptr()) }
+    }};
 }
-
-/// The same for a function of two arguments.
-#[inline(always)]
-pub fn through_f64_2<S: Simd>(s: S, x: S::F, y: S::F, f: impl Fn(f64, f64) -> f64) -> S::F {
-    let (a, b) = (s.to_array(x), s.to_array(y));
-    let mut r = [0.0f32; LANES];
-    for l in 0..LANES {
-        r[l] = f(f64::from(a[l]), f64::from(b[l])) as f32;
-    }
-    // SAFETY: 16 elements.
-    unsafe { s.load(r.as_ptr()) }
-}
+pub(crate) use through_f64;
