@@ -59,7 +59,7 @@ impl Gate for f32 {
     }
     #[inline(always)]
     fn map<S: Simd>(s: S, x: S::F, f: impl Fn(f64) -> f64) -> S::F {
-        math::through_f64(s, x, f)
+        math::through_f64!(s, x => f(x))
     }
 }
 
