@@ -37,6 +37,10 @@ FAMILIES = (
     "pooling",
     "normalization",
     "recurrent",
+    "quantization",
+    "attention",
+    "signal",
+    "sampling",
     "losses",
     "random",
 )

@@ -15,7 +15,8 @@ from onemodel_kernels.errors import ShapeError
 
 
 class SymbolicExtent(Protocol):
-    """What a symbolic extent offers; every method gets all arguments of the function of its name."""
+    """What a symbolic extent offers; every method gets all arguments of the function of its name.
+    """
 
     def add(self, *arguments: Any) -> Any: ...
     def sub(self, *arguments: Any) -> Any: ...

@@ -1,0 +1,99 @@
+"""Operators on boxes whose number of results depends on scores: they run between programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from onemodel_graph.planning.numbers import tensor
+from onemodel_graph.planning.planner import Planner
+from onemodel_graph.planning.segment import Host
+from onemodel_graph.planning.slot import Known
+from onemodel_graph.planning.steps import Step, handler
+from onemodel_kernels import Array, Kernel
+
+
+class _Calls:
+    """Kernels by name, for arithmetic on arrays in single precision."""
+
+    def __init__(self) -> None:
+        self._kernels: dict[str, Kernel] = {}
+
+    def __call__(self, name: str, *arrays: Array) -> Array:
+        kernel = self._kernels.get(name)
+        if kernel is None:
+            kernel = self._kernels[name] = Kernel(name)
+        result: Array = kernel(*arrays)
+        return result
+
+
+def _corners(call: _Calls, boxes: Array, centred: bool) -> tuple[Array, Array, Array, Array]:
+    """(first, last) of both axes for boxes ``(n, 4)``."""
+    a, b, c, d = (boxes.select(1, i).contiguous() for i in range(4))
+    if not centred:
+        return call("Min", a, c), call("Max", a, c), call("Min", b, d), call("Max", b, d)
+    two = tensor(2.0, boxes.dtype)
+    width, height = call("Div", c, two), call("Div", d, two)
+    return (
+        call("Sub", b, height),
+        call("Add", b, height),
+        call("Sub", a, width),
+        call("Add", a, width),
+    )
+
+
+def _overlaps(call: _Calls, boxes: Array, centred: bool, threshold: float) -> list[list[bool]]:
+    """Whether two boxes share more than ``threshold`` of their union, for all pairs."""
+    top, bottom, left, right = _corners(call, boxes, centred)
+    zero = tensor(0.0, boxes.dtype)
+
+    def shared(low: Array, high: Array) -> Array:
+        first = call("Max", low.unsqueeze((1,)), low.unsqueeze((0,)))
+        last = call("Min", high.unsqueeze((1,)), high.unsqueeze((0,)))
+        return call("Max", call("Sub", last, first), zero)
+
+    common = call("Mul", shared(left, right), shared(top, bottom))
+    area = call("Mul", call("Sub", right, left), call("Sub", bottom, top))
+    union = call("Sub", call("Add", area.unsqueeze((1,)), area.unsqueeze((0,))), common)
+    ratio = call("Div", common, union)
+    above = call("Greater", ratio, tensor(threshold, boxes.dtype))
+    valid = call("Greater", common, zero)
+    found: list[list[bool]] = call("And", above, valid).tolist()
+    return found
+
+
+def _number(array: Array | None, default: float) -> float:
+    return default if array is None or array.size == 0 else array.reshape(()).item()
+
+
+@handler("NonMaxSuppression")
+def _non_max_suppression(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
+    centred = bool(step.node.attributes.get("center_point_box", 0))
+
+    def run(arguments: list[Any]) -> Sequence[Any]:
+        boxes, scores, limit, iou, least = (*arguments, None, None, None)[:5]
+        count = int(_number(limit, 0))
+        threshold = float(_number(iou, 0.0))
+        floor = None if least is None or least.size == 0 else float(_number(least, 0.0))
+        call = _Calls()
+        chosen: list[list[int]] = []
+        for batch in range(boxes.shape[0] if count > 0 else 0):
+            pairs = _overlaps(call, boxes.select(0, batch).contiguous(), centred, threshold)
+            for kind in range(scores.shape[1]):
+                row = scores.select(0, batch).select(0, kind).tolist()
+                order = sorted(
+                    (i for i, score in enumerate(row) if floor is None or score > floor),
+                    key=lambda i: (-row[i], i),
+                )
+                kept: list[int] = []
+                for candidate in order:
+                    if len(kept) >= count:
+                        break
+                    if not any(pairs[candidate][other] for other in kept):
+                        kept.append(candidate)
+                chosen.extend([batch, kind, i] for i in kept)
+        if not chosen:
+            return [Array.full((0, 3), 0, "int64")]
+        return [tensor(chosen, "int64")]
+
+    raise Host(run, inputs)
