@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import onemodel_tensors as om
-from onemodel_tensors.autograd import gradcheck
+from onemodel_tensors import gradcheck
 from onemodel_training import layers, manual_seed
 from onemodel_training import layers as nn
 from onemodel_training.module import NnModule

@@ -11,7 +11,7 @@ import pytest
 
 import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError
-from onemodel_tensors.autograd import gradcheck
+from onemodel_tensors import gradcheck
 from onemodel_training import (
     BCELoss,
     BCEWithLogitsLoss,

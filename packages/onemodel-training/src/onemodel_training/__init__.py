@@ -22,6 +22,12 @@ from onemodel_training.data import (
     random_split,
     sample_seed,
 )
+from onemodel_training.distributed import (
+    average_gradients,
+    broadcast_buffers,
+    broadcast_state,
+    rank_batches,
+)
 from onemodel_training.ema import (
     ExponentialMovingAverage,
 )
@@ -389,6 +395,9 @@ __all__ = [
     "ZeroPad2d",
     "ZeroPad3d",
     "accuracy",
+    "average_gradients",
+    "broadcast_buffers",
+    "broadcast_state",
     "character_error_rate",
     "clip_grad_norm_",
     "clip_grad_value_",
@@ -404,6 +413,7 @@ __all__ = [
     "optim",
     "permutation",
     "random_split",
+    "rank_batches",
     "sample_seed",
     "save_checkpoint",
     "save_safetensors",

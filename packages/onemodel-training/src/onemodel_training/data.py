@@ -195,8 +195,9 @@ class DataLoader:
         drop_last: whether a last batch that is smaller is left out.
         seed: of the order and of drawn samples.
 
-    Each ``for`` loop is one epoch. ``state_dict`` between or inside epochs says where the loader
-    is; after ``load_state_dict`` the next loop goes on with the next batch.
+    Each ``for`` loop is one epoch; a loop that is broken off is begun again by the next one.
+    ``state_dict``, between or inside epochs, says where the loader is; after ``load_state_dict``
+    the next loop goes on with the next batch.
     """
 
     def __init__(
@@ -238,6 +239,7 @@ class DataLoader:
         self.seed = seed
         self.epoch = 0
         self.position = 0
+        self._resuming = False
 
     def _indices(self) -> Sequence[Sequence[int]]:
         if self.batches is not None:
@@ -253,6 +255,9 @@ class DataLoader:
         return len(self._indices())
 
     def __iter__(self) -> Iterator[Any]:
+        if not self._resuming:
+            self.position = 0
+        self._resuming = False
         parts = self._indices()[self.position :]
         fetched = (
             self._ahead(parts)
@@ -301,3 +306,4 @@ class DataLoader:
         """Goes on where another loader over the same dataset was."""
         self.epoch = int(state["epoch"])
         self.position = int(state["position"])
+        self._resuming = True

@@ -61,7 +61,7 @@ class History:
         losses = [name for name in shown if name.endswith("loss")]
         others = [name for name in shown if name not in losses]
         figure = Figure(figsize=(10.0, 4.0), layout="constrained")
-        canvas = FigureCanvasAgg(figure)
+        FigureCanvasAgg(figure)
         panels = [panel for panel in (losses, others) if panel]
         for place, names in enumerate(panels, 1):
             axes = figure.add_subplot(1, len(panels), place)
@@ -74,5 +74,5 @@ class History:
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
         with temporary.open("wb") as file:
-            canvas.print_png(file, metadata={"Software": None})
+            figure.savefig(file, format="png", metadata={"Software": None})
         temporary.replace(path)

@@ -157,7 +157,7 @@ class NnModule:
 
     def _check_name(self, name: str, table: Mapping[str, object]) -> None:
         kind = type(self).__name__
-        if not isinstance(name, str) or not name or "." in name:
+        if not name or "." in name:
             raise ValueError(f"{kind}: expected a name without dots and not empty, got {name!r}")
         if name not in table and (name in self.__dict__ or hasattr(type(self), name)):
             raise ValueError(f"{kind}: attribute {name!r} exists already; choose another name")

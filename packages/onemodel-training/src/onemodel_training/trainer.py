@@ -13,6 +13,12 @@ from onemodel_kernels.errors import AttributeValueError, OneModelError
 from onemodel_tensors import Tensor
 from onemodel_training.checkpoint import CheckpointStore
 from onemodel_training.data import DataLoader
+from onemodel_training.distributed import (
+    Communicator,
+    average_gradients,
+    broadcast_buffers,
+    broadcast_state,
+)
 from onemodel_training.ema import ExponentialMovingAverage
 from onemodel_training.history import History
 from onemodel_training.metrics import Ratio
@@ -105,6 +111,8 @@ class Trainer:
             ``checkpoint_every``, after so many batches.
         progress: True for a bar or lines, False for silence, or an object that is told.
         csv: a file that gets the history after each epoch. curves: a PNG likewise.
+        communicator: trains data-parallel over its ranks; the loader gives each rank its part of
+            a batch, figures are of all ranks, and the first rank writes.
 
     A run that is interrupted and resumed ends with the same bits as one that was not: weights,
     optimiser and schedule state, order of the data and the default generator all come back.
@@ -127,6 +135,7 @@ class Trainer:
         progress: bool | Progress = True,
         csv: str | Path | None = None,
         curves: str | Path | None = None,
+        communicator: Communicator | None = None,
     ) -> None:
         if schedule_per not in ("step", "epoch"):
             raise AttributeValueError(
@@ -159,6 +168,8 @@ class Trainer:
         self.progress = progress
         self.csv = csv
         self.curves = curves
+        self.communicator = communicator
+        self._writes = communicator is None or communicator.rank == 0
         self.history = History()
         self.steps = 0
         self._sums: dict[str, Ratio] = {}
@@ -187,11 +198,13 @@ class Trainer:
         saved = self.store.latest() if resume and self.store is not None else None
         if saved is not None:
             self._load(saved, train)
+        if self.communicator is not None:
+            broadcast_state(self.model, self.communicator)
         progress: Progress = (
             self.progress
             if not isinstance(self.progress, bool)
             else default_progress()
-            if self.progress
+            if self.progress and self._writes
             else SilentProgress()
         )
         try:
@@ -218,7 +231,7 @@ class Trainer:
                 self._save(train, best=False)
         row: dict[str, float] = {"epoch": epoch, "step": self.steps}
         row["lr"] = float(self.optimizer.param_groups[0]["lr"])
-        row.update((name, ratio.value) for name, ratio in self._sums.items())
+        row.update((name, ratio.value) for name, ratio in self._over_ranks(self._sums).items())
         self._sums = {}
         if validation is not None:
             row.update(self.validate(validation))
@@ -232,13 +245,24 @@ class Trainer:
         self.history.append(row)
         progress.end_epoch(row)
         self._save(train, best=best)
-        if self.csv is not None:
+        if self.csv is not None and self._writes:
             self.history.write_csv(self.csv)
-        if self.curves is not None:
+        if self.curves is not None and self._writes:
             self.history.write_png(self.curves)
+
+    def _over_ranks(self, sums: dict[str, Ratio]) -> dict[str, Ratio]:
+        if self.communicator is None:
+            return sums
+        total: dict[str, Ratio] = {}
+        for part in self.communicator.allgather(sums):
+            for name, ratio in part.items():
+                total[name] = total[name] + ratio if name in total else ratio
+        return total
 
     def _train_on(self, batch: Any) -> None:
         self.optimizer.zero_grad()
+        if self.communicator is not None:
+            broadcast_buffers(self.model, self.communicator)
         result = self.step(self.model, batch)
         loss, figures = result if isinstance(result, tuple) else (result, {})
         value = float(loss.item())
@@ -248,6 +272,8 @@ class Trainer:
                 "the learning rate, clip gradients or look at the batch"
             )
         loss.backward()
+        if self.communicator is not None:
+            average_gradients(self.model.parameters(), self.communicator)
         if self.clip_norm is not None:
             clip_grad_norm_(self.model.parameters(), self.clip_norm)
         self.optimizer.step()
@@ -263,6 +289,8 @@ class Trainer:
         """Figures over all batches in evaluation mode, named ``val_…``; the mode is put back."""
         if self.evaluate is None:
             raise TrainingError("Trainer.validate: expected evaluate(model, batch)")
+        if self.communicator is not None:
+            broadcast_buffers(self.model, self.communicator)
         modes = [(module, module.training) for module in self.model.modules()]
         self.model.eval()
         sums: dict[str, Ratio] = {}
@@ -276,7 +304,8 @@ class Trainer:
         finally:
             for module, mode in modes:
                 module.training = mode
-        return {f"val_{name}": ratio.value for name, ratio in sums.items()}
+        totals = self._over_ranks(sums)
+        return {f"val_{name}": ratio.value for name, ratio in totals.items()}
 
     def _evaluate_all(self, batches: Iterable[Any], sums: dict[str, Ratio]) -> None:
         if self.evaluate is None:
@@ -286,7 +315,7 @@ class Trainer:
                 sums[name] = sums[name] + ratio if name in sums else ratio
 
     def _save(self, train: DataLoader, *, best: bool) -> None:
-        if self.store is None:
+        if self.store is None or not self._writes:
             return
         state: dict[str, Any] = {
             "steps": self.steps,

@@ -198,7 +198,7 @@ class _TransposedConv(_Conv):
         out_channels: int,
         kernel_size: Size,
         stride: Size = 1,
-        padding: Size = 0,
+        padding: Size | str = 0,
         output_padding: Size = 0,
         groups: int = 1,
         bias: bool = True,

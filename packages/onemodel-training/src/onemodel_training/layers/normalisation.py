@@ -25,6 +25,11 @@ __all__ = [
 ]
 
 
+def _fill(tensor: Tensor | None, value: float) -> None:
+    if tensor is not None:
+        init.constant_(tensor, value)
+
+
 class _ChannelNorm(NnModule):
     """What batch and instance norms share: affine parameters and running statistics."""
 
@@ -67,13 +72,11 @@ class _ChannelNorm(NnModule):
 
     def reset_parameters(self) -> None:
         """Sets weight to 1, bias to 0 and the running statistics to their start."""
-        if self.track_running_stats:
-            init.zeros_(self.running_mean)
-            init.ones_(self.running_var)
-            self.num_batches_tracked.zero_()
-        if self.affine:
-            init.ones_(self.weight)
-            init.zeros_(self.bias)
+        _fill(self.running_mean, 0.0)
+        _fill(self.running_var, 1.0)
+        _fill(self.num_batches_tracked, 0.0)
+        _fill(self.weight, 1.0)
+        _fill(self.bias, 0.0)
 
     def _check(self, input: Tensor) -> None:
         kind = type(self).__name__
@@ -173,7 +176,7 @@ class _InstanceNorm(_ChannelNorm):
             self.weight,
             self.bias,
             own_statistics,
-            self.momentum,
+            0.0 if self.momentum is None else self.momentum,
             self.eps,
         )
 
@@ -235,10 +238,8 @@ class LayerNorm(NnModule):
 
     def reset_parameters(self) -> None:
         """Sets weight to 1 and bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+        _fill(self.weight, 1.0)
+        _fill(self.bias, 0.0)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises the last axes; shape is kept."""
@@ -285,8 +286,7 @@ class RMSNorm(NnModule):
 
     def reset_parameters(self) -> None:
         """Sets weight to 1."""
-        if self.weight is not None:
-            init.ones_(self.weight)
+        _fill(self.weight, 1.0)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises the last axes; shape is kept."""
@@ -335,9 +335,8 @@ class GroupNorm(NnModule):
 
     def reset_parameters(self) -> None:
         """Sets weight to 1 and bias to 0."""
-        if self.affine:
-            init.ones_(self.weight)
-            init.zeros_(self.bias)
+        _fill(self.weight, 1.0)
+        _fill(self.bias, 0.0)
 
     def forward(self, input: Tensor) -> Tensor:
         """Normalises the groups of every sample; shape is kept."""

@@ -183,7 +183,7 @@ class RNN(_HiddenStateLayer):
         drop = self._drop()
         return function(
             input, hx, self._weights(), self.bias, self.num_layers, drop, bool(drop),
-            self.bidirectional, self.batch_first, lengths,
+            self.bidirectional, self.batch_first, lengths=lengths,
         )  # fmt: skip
 
 
@@ -216,7 +216,7 @@ class GRU(_HiddenStateLayer):
         drop = self._drop()
         return F.gru(
             input, hx, self._weights(), self.bias, self.num_layers, drop, bool(drop),
-            self.bidirectional, self.batch_first, lengths,
+            self.bidirectional, self.batch_first, lengths=lengths,
         )  # fmt: skip
 
 
@@ -272,7 +272,7 @@ class LSTM(_Recurrent):
         drop = self._drop()
         output, hidden, cell = F.lstm(
             input, hx, self._weights(), self.bias, self.num_layers, drop, bool(drop),
-            self.bidirectional, self.batch_first, lengths,
+            self.bidirectional, self.batch_first, lengths=lengths,
         )  # fmt: skip
         if single:
             axis = 0 if self.batch_first else 1
