@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from onemodel_kernels import Array, Kernel
-
 from onemodel_tensors import recording
 from onemodel_tensors.autograd.mode import bound_entries, current_entries, is_grad_enabled
 from onemodel_tensors.autograd.nodes import Output
@@ -14,7 +13,15 @@ from onemodel_tensors.record import NO_ATTRIBUTES, Attributes, BackwardRecord, G
 from onemodel_tensors.recording import Recorder, SymbolicSize
 from onemodel_tensors.tensor import Tensor, ViewOf
 
-__all__ = ["apply", "kernel", "recorded", "recorded_outputs", "recorded_view", "recorder_of"]
+__all__ = [
+    "apply",
+    "array_of",
+    "kernel",
+    "recorded",
+    "recorded_outputs",
+    "recorded_view",
+    "recorder_of",
+]
 
 _kernels: dict[Any, Kernel] = {}
 _KERNEL_LIMIT = 4096
@@ -29,6 +36,12 @@ def kernel(name: str, **attributes: Any) -> Kernel:
             _kernels.clear()
         found = _kernels[key] = Kernel(name, **attributes)
     return found
+
+
+def array_of(name: str, *arrays: Array | None, **attributes: Any) -> Array:
+    """What a kernel with one output makes of arrays."""
+    result: Array = kernel(name, **attributes)(*arrays)
+    return result
 
 
 def recorder_of(inputs: Iterable[Tensor | None], sizes: Iterable[Any] = ()) -> Recorder | None:
@@ -85,7 +98,12 @@ def recorded(
         if edge is not None:
             if (current_entries() is None and not bound_entries) or is_grad_enabled():
                 out._node = BackwardRecord(
-                    operator, (), attributes, gradient, edges, saved,
+                    operator,
+                    (),
+                    attributes,
+                    gradient,
+                    edges,
+                    saved,
                     tuple([a.version for a in saved if type(a) is Array]),
                 )
             break
@@ -106,15 +124,23 @@ def recorded_outputs(
     if recording.active:
         recorder = recorder_of(inputs, _sizes(attributes))
         if recorder is not None:
-            record = BackwardRecord(operator, inputs, attributes, gradient, (), saved, outputs=len(outs))
+            record = BackwardRecord(
+                operator, inputs, attributes, gradient, (), saved, outputs=len(outs)
+            )
             recorder.record(record, outs)
             record.inputs = ()
             return outs
     edges = tuple([None if t is None else t._node for t in inputs])
     if gradient is not None and any(e is not None for e in edges) and is_grad_enabled():
         record = BackwardRecord(
-            operator, (), attributes, gradient, edges, saved,
-            tuple([a.version for a in saved if type(a) is Array]), len(outs),
+            operator,
+            (),
+            attributes,
+            gradient,
+            edges,
+            saved,
+            tuple([a.version for a in saved if type(a) is Array]),
+            len(outs),
         )
         for index, out in enumerate(outs[:differentiable]):
             out._node = Output(record, index)
@@ -132,7 +158,9 @@ def recorded_view(
 ) -> Tensor:
     """As :func:`recorded` for a result that shares ``source``'s storage; ``replay`` is the view as a function."""
     out = recorded(operator, (source,), attributes, array, gradient, saved)
-    if out._trace is None and ((current_entries() is None and not bound_entries) or is_grad_enabled()):
+    if out._trace is None and (
+        (current_entries() is None and not bound_entries) or is_grad_enabled()
+    ):
         out._view = ViewOf.of(source, out, replay)
     return out
 

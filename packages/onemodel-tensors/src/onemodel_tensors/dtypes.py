@@ -11,8 +11,24 @@ from typing import Any
 from onemodel_kernels.errors import DtypeError
 
 __all__ = [
-    "bfloat16", "bool_", "default_dtype", "dtype_of", "float16", "float32", "float64", "get_default_dtype", "int16",
-    "int32", "int64", "int8", "promote_types", "set_default_dtype", "uint16", "uint32", "uint64", "uint8",
+    "bfloat16",
+    "bool_",
+    "default_dtype",
+    "dtype_of",
+    "float16",
+    "float32",
+    "float64",
+    "get_default_dtype",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "promote_types",
+    "set_default_dtype",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]
 
 bool_ = "bool"
@@ -35,8 +51,16 @@ HALVES = frozenset((float16, bfloat16))
 
 _NAMES = {name: name for name in ("bool", *sorted(INTEGERS), *sorted(FLOATING))}
 _ALIASES: dict[Any, str] = {
-    **_NAMES, bool: "bool", int: "int64", float: "float32", "float": "float32", "double": "float64", "half": "float16",
-    "long": "int64", "int": "int32", "short": "int16",
+    **_NAMES,
+    bool: "bool",
+    int: "int64",
+    float: "float32",
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
 }
 _WIDTH = {"8": 8, "16": 16, "32": 32, "64": 64}
 
@@ -80,7 +104,7 @@ def dtype_of(dtype: Any) -> str:
     except TypeError:
         found = None
     if found is None:
-        found = _NAMES.get(getattr(dtype, "name", None) or getattr(dtype, "__name__", ""))
+        found = _NAMES.get(str(getattr(dtype, "name", None) or getattr(dtype, "__name__", "")))
     if found is None:
         raise DtypeError(f"dtype: expected one of {', '.join(sorted(_NAMES))}, got {dtype!r}")
     return found

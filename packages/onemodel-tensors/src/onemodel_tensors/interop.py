@@ -32,7 +32,7 @@ def from_numpy(array: numpy.ndarray[Any, Any], copy: bool = True) -> Tensor:
 
 def from_dlpack(source: Any) -> Tensor:
     """A tensor that shares the memory of any object with ``__dlpack__`` on the CPU."""
-    return Tensor(Array.from_numpy(numpy.from_dlpack(source), copy=False))
+    return Tensor(Array.from_dlpack(source))
 
 
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
@@ -71,9 +71,13 @@ def _from_nested(data: Sequence[Any]) -> Array:
     try:
         values = numpy.asarray(plain)
     except ValueError:
-        raise ShapeError("tensor: expected nested sequences of equal lengths, got a ragged one") from None
+        raise ShapeError(
+            "tensor: expected nested sequences of equal lengths, got a ragged one"
+        ) from None
     if values.dtype == object:
-        raise DtypeError(f"tensor: expected numbers or nested sequences of them, got {type(data).__name__}")
+        raise DtypeError(
+            f"tensor: expected numbers or nested sequences of them, got {type(data).__name__}"
+        )
     if values.size == 0 and values.dtype == numpy.float64:
         return Array.full(values.shape, 0, get_default_dtype())
     if values.dtype == numpy.float64 and not _holds_arrays(plain):
@@ -96,13 +100,18 @@ def _holds_arrays(data: Any) -> bool:
 
 
 def as_tensor(data: Any, dtype: Any = None) -> Tensor:
-    """As :func:`tensor`, but a tensor of the right dtype is returned itself; a symbolic size becomes a traced tensor."""
+    """As :func:`tensor`, but a tensor of the right dtype is returned itself.
+
+    A symbolic size becomes a traced tensor.
+    """
     from onemodel_tensors.recording import SymbolicSize
 
     if isinstance(data, SymbolicSize):
         wanted = "int64" if dtype is None else dtype_of(dtype)
         recorder = data.recorder
-        return tensor(data.example, wanted) if recorder is None else recorder.size_tensor(data, wanted)
+        return (
+            tensor(data.example, wanted) if recorder is None else recorder.size_tensor(data, wanted)
+        )
     if isinstance(data, Tensor):
         return data if dtype is None else data.to(dtype)
     return tensor(data, dtype)
@@ -124,7 +133,12 @@ def formatted(value: Tensor) -> str:
 
         array = kernel("Cast", to="float32")(array)
     body = numpy.array2string(
-        array.numpy(), separator=", ", prefix="tensor(", threshold=200, precision=4, suppress_small=False
+        array.numpy(),
+        separator=", ",
+        prefix="tensor(",
+        threshold=200,
+        precision=4,
+        suppress_small=False,
     )
     parts = [body]
     if value.dtype not in ("bool", "int64", get_default_dtype()):

@@ -16,11 +16,25 @@ from onemodel_tensors.dtypes import FLOATING, dtype_of, get_default_dtype
 from onemodel_tensors.ops.comparison import lt
 from onemodel_tensors.ops.in_place import before_write, write
 from onemodel_tensors.ops.sizes import sizes_of
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "multinomial",
-    "normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "multinomial",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
 ]
 
 _SEEDS = 2**63
@@ -62,7 +76,9 @@ class Generator:
         """
         seed, counter = state
         if int(seed) < 0 or int(counter) < 0:
-            raise AttributeValueError(f"set_state: expected a seed and a count of at least 0, got {state}")
+            raise AttributeValueError(
+                f"set_state: expected a seed and a count of at least 0, got {state}"
+            )
         with self._lock:
             self._seed, self._counter = int(seed), int(counter)
         return self
@@ -132,7 +148,11 @@ def _float(dtype: Any) -> str:
 
 
 def rand(
-    *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """Numbers evenly distributed in [0, 1).
 
@@ -145,40 +165,71 @@ def rand(
 
     Determinism: given by the generator's state.
     """
-    return Tensor(_uniform(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "rand()"), requires_grad)
+    return Tensor(
+        _uniform(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "rand()"), requires_grad
+    )
 
 
 def _uniform(
-    shape: tuple[int, ...], low: float, high: float, dtype: str, generator: Generator | None, what: str
+    shape: tuple[int, ...],
+    low: float,
+    high: float,
+    dtype: str,
+    generator: Generator | None,
+    what: str,
 ) -> Array:
-    return draw("RandomUniform", shape, generator, what, low=float(low), high=float(high), dtype=dtype)
+    return draw(
+        "RandomUniform", shape, generator, what, low=float(low), high=float(high), dtype=dtype
+    )
 
 
 def _gauss(
-    shape: tuple[int, ...], mean: float, std: float, dtype: str, generator: Generator | None, what: str
+    shape: tuple[int, ...],
+    mean: float,
+    std: float,
+    dtype: str,
+    generator: Generator | None,
+    what: str,
 ) -> Array:
-    return draw("RandomNormal", shape, generator, what, mean=float(mean), std=float(std), dtype=dtype)
+    return draw(
+        "RandomNormal", shape, generator, what, mean=float(mean), std=float(std), dtype=dtype
+    )
 
 
 def randn(
-    *size: Any, generator: Generator | None = None, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    *size: Any,
+    generator: Generator | None = None,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """Numbers normally distributed with mean 0 and standard deviation 1; see :func:`rand`."""
-    return Tensor(_gauss(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "randn()"), requires_grad)
+    return Tensor(
+        _gauss(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "randn()"), requires_grad
+    )
 
 
 def rand_like(input: Tensor, *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
     """As :func:`rand`, of a tensor's shape and dtype."""
-    return Tensor(_uniform(input._array.shape, 0, 1, _float(dtype or input.dtype), generator, "rand_like()"))
+    return Tensor(
+        _uniform(input._array.shape, 0, 1, _float(dtype or input.dtype), generator, "rand_like()")
+    )
 
 
 def randn_like(input: Tensor, *, dtype: Any = None, generator: Generator | None = None) -> Tensor:
     """As :func:`randn`, of a tensor's shape and dtype."""
-    return Tensor(_gauss(input._array.shape, 0, 1, _float(dtype or input.dtype), generator, "randn_like()"))
+    return Tensor(
+        _gauss(input._array.shape, 0, 1, _float(dtype or input.dtype), generator, "randn_like()")
+    )
 
 
 def normal(
-    mean: Any, std: Any = 1.0, size: Any = None, *, generator: Generator | None = None, dtype: Any = None
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = None,
 ) -> Tensor:
     """Numbers normally distributed; mean and standard deviation are numbers, or tensors that broadcast.
 
@@ -197,7 +248,12 @@ def normal(
 
 
 def randint(
-    low: int, high: Any = None, size: Any = None, *, generator: Generator | None = None, dtype: Any = "int64",
+    low: int,
+    high: Any = None,
+    size: Any = None,
+    *,
+    generator: Generator | None = None,
+    dtype: Any = "int64",
     device: Any = None,
 ) -> Tensor:
     """Integers evenly distributed in [low, high): ``randint(high, size)`` or ``randint(low, high, size)``.
@@ -210,14 +266,18 @@ def randint(
     if not low < high:
         raise AttributeValueError(f"randint: expected low < high, got {low} and {high}")
     shape = sizes_of((size,))
-    array = draw("RandomIntegers", shape, generator, "randint()", low=int(low), high=int(high), dtype="int64")
+    array = draw(
+        "RandomIntegers", shape, generator, "randint()", low=int(low), high=int(high), dtype="int64"
+    )
     return Tensor(array).to(dtype)
 
 
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = "int64") -> Tensor:
     """The numbers 0 to ``n - 1`` in a random order."""
     start = (generator or default_generator).take("randperm()")
-    return Tensor(Kernel("RandomPermutation", n=int(n), seed=start[0], counter=start[1])()).to(dtype)
+    return Tensor(Kernel("RandomPermutation", n=int(n), seed=start[0], counter=start[1])()).to(
+        dtype
+    )
 
 
 def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
@@ -227,7 +287,11 @@ def bernoulli(input: Tensor, *, generator: Generator | None = None) -> Tensor:
 
 
 def multinomial(
-    input: Tensor, num_samples: int, replacement: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Positions along the last axis, drawn with probabilities in proportion to the elements.
 
@@ -252,7 +316,9 @@ def multinomial(
     rows = weights if weights._array.ndim == 2 else weights.unsqueeze(0)
     count, extent = rows._array.shape
     if not replacement and num_samples > extent:
-        raise AttributeValueError(f"multinomial: expected at most {extent} samples without replacement")
+        raise AttributeValueError(
+            f"multinomial: expected at most {extent} samples without replacement"
+        )
     if replacement:
         edges = rows.cumsum(-1)
         drawn = rand(count, num_samples, generator=generator, dtype="float64") * edges[:, -1:]
@@ -266,26 +332,37 @@ def multinomial(
 
 def _require_float(input: Tensor, what: str) -> None:
     if input._array.dtype not in FLOATING:
-        raise AttributeValueError(f"{what}: expected a floating-point tensor, got {input._array.dtype}")
+        raise AttributeValueError(
+            f"{what}: expected a floating-point tensor, got {input._array.dtype}"
+        )
 
 
-@method()
-def uniform_(input: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+def uniform_(
+    input: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Write numbers evenly distributed in [a, b) into the tensor, and return it."""
     before_write(input, "uniform_()")
     _require_float(input, "uniform_")
-    return write(input, Tensor(_uniform(input._array.shape, a, b, input.dtype, generator, "uniform_()")), "uniform_()")
+    return write(
+        input,
+        Tensor(_uniform(input._array.shape, a, b, input.dtype, generator, "uniform_()")),
+        "uniform_()",
+    )
 
 
-@method()
-def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+def normal_(
+    input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
     """Write normally distributed numbers into the tensor, and return it."""
     before_write(input, "normal_()")
     _require_float(input, "normal_")
-    return write(input, Tensor(_gauss(input._array.shape, mean, std, input.dtype, generator, "normal_()")), "normal_()")
+    return write(
+        input,
+        Tensor(_gauss(input._array.shape, mean, std, input.dtype, generator, "normal_()")),
+        "normal_()",
+    )
 
 
-@method()
 def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Write 1 with probability ``p``, else 0, into the tensor, and return it."""
     before_write(input, "bernoulli_()")
@@ -293,8 +370,9 @@ def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = N
     return write(input, lt(drawn, float(p)).to(input.dtype), "bernoulli_()")
 
 
-@method()
-def random_(input: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None) -> Tensor:
+def random_(
+    input: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None
+) -> Tensor:
     """Write integers evenly distributed in [low, high) into the tensor, and return it."""
     before_write(input, "random_()")
     drawn = randint(low, 2**24 if high is None else high, input._array.shape, generator=generator)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from onemodel_kernels import Array
-
 from onemodel_kernels.errors import OneModelError
 
 if TYPE_CHECKING:
@@ -50,7 +49,15 @@ class BackwardRecord:
     """
 
     __slots__ = (
-        "attributes", "edges", "gradient", "hooks", "inputs", "operator", "outputs", "saved", "versions",
+        "attributes",
+        "edges",
+        "gradient",
+        "hooks",
+        "inputs",
+        "operator",
+        "outputs",
+        "saved",
+        "versions",
     )
 
     def __init__(

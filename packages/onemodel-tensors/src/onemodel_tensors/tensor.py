@@ -1,30 +1,33 @@
 """The tensor: an array, its place in the autograd graph, and the questions a recorder must be asked.
 
-Operators are defined in :mod:`onemodel_tensors.ops`, one family a file; :func:`method` makes an operator a method too.
+Operators are defined in :mod:`onemodel_tensors.ops`, one family a file; those that are methods too are listed in
+:mod:`onemodel_tensors.operator_methods`, which gives them to the class once both exist.
 """
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import OneModelError, ShapeError
-from onemodel_tensors import recording
 from onemodel_tensors.autograd.nodes import Hook, Leaf, Node, Output
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.record import BackwardRecord
-from onemodel_tensors.recording import Recorder, SymbolicSize, TracedValue
+from onemodel_tensors.recording import Recorder, TracedValue
 
 if TYPE_CHECKING:
     import weakref
 
-    import numpy
+    import numpy as np
 
     from onemodel_tensors.autograd.hooks import HookHandle
+    from onemodel_tensors.operator_methods import OperatorMethods
+else:
+    OperatorMethods = object
 
-__all__ = ["Tensor", "ViewOf", "method"]
+__all__ = ["Tensor", "ViewOf"]
 
 
 class ViewOf:
@@ -63,7 +66,7 @@ class ViewOf:
         return cls(base, whole)
 
 
-class Tensor:
+class Tensor(OperatorMethods):
     """An n-dimensional array of one dtype that operators and the backward pass work on.
 
     Make one with :func:`~onemodel_tensors.tensor_of`, :func:`~onemodel_tensors.from_numpy` or a factory; the class
@@ -192,6 +195,23 @@ class Tensor:
         """How often the storage has been written into."""
         return self._array.version
 
+    @property
+    def T(self) -> Tensor:
+        """All axes in reverse order, as a view."""
+        from onemodel_tensors.ops.permuting import reversed_axes
+
+        return reversed_axes(self)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes exchanged, as a view."""
+        return self.adjoint()
+
+    @property
+    def H(self) -> Tensor:
+        """The last two axes exchanged, as a view."""
+        return self.adjoint()
+
     # What autograd knows.
 
     @property
@@ -233,7 +253,11 @@ class Tensor:
 
     def _node_name(self) -> str:
         node = self._node
-        return node.record.operator if isinstance(node, Output) else getattr(node, "operator", "nothing")
+        return (
+            node.record.operator
+            if isinstance(node, Output)
+            else getattr(node, "operator", "nothing")
+        )
 
     @property
     def is_leaf(self) -> bool:
@@ -261,7 +285,9 @@ class Tensor:
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         node = self._node
-        if value is not None and (value._array.shape != self._array.shape or value.dtype != self.dtype):
+        if value is not None and (
+            value._array.shape != self._array.shape or value.dtype != self.dtype
+        ):
             raise ShapeError(
                 f"grad: expected a tensor of shape {self._array.shape} and dtype {self.dtype}, "
                 f"got {value._array.shape} and {value.dtype}"
@@ -319,7 +345,7 @@ class Tensor:
         self._before_read("tolist()")
         return self._array.tolist()
 
-    def numpy(self) -> numpy.ndarray[Any, Any]:
+    def numpy(self) -> np.ndarray[Any, Any]:
         """A read-only numpy array that shares the storage.
 
         Raises:
@@ -333,18 +359,20 @@ class Tensor:
             )
         return self._array.numpy()
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> numpy.ndarray[Any, Any]:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         self._before_read("__array__")
         array = self.detach().numpy()
         if dtype is not None and array.dtype != dtype:
             if copy is False:
-                raise ValueError(f"__array__: a {array.dtype} tensor cannot become {dtype} without a copy")
+                raise ValueError(
+                    f"__array__: a {array.dtype} tensor cannot become {dtype} without a copy"
+                )
             return array.astype(dtype)
         return array.copy() if copy else array
 
     def __buffer__(self, flags: int) -> memoryview:
         self._before_read("buffer protocol")
-        return memoryview(self._array)  # type: ignore[arg-type]
+        return memoryview(self._array)
 
     def __dlpack__(self, **options: Any) -> Any:
         self._before_read("__dlpack__")
@@ -427,7 +455,12 @@ class Tensor:
         self._before_read("pickle")
         from onemodel_tensors.interop import restored
 
-        return restored, (self._array.contiguous().tobytes(), self.dtype, self._array.shape, self.requires_grad)
+        return restored, (
+            self._array.contiguous().tobytes(),
+            self.dtype,
+            self._array.shape,
+            self.requires_grad,
+        )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         self._before_read("deepcopy")
@@ -449,20 +482,3 @@ class Tensor:
         from onemodel_tensors.interop import formatted
 
         return formatted(self)
-
-    if TYPE_CHECKING:
-        pass
-
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def method(*names: str) -> Callable[[Function], Function]:
-    """Make a function whose first argument is a tensor a method as well, under the names given or its own."""
-
-    def attach(function: Function) -> Function:
-        for name in names or (function.__name__,):
-            setattr(Tensor, name, function)
-        return function
-
-    return attach

@@ -77,10 +77,14 @@ def grad(
     wanted = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     for position, tensor in enumerate(wanted):
         if tensor._node is None:
-            raise OneModelError(f"grad: expected input {position} to require a gradient; call requires_grad_() first")
+            raise OneModelError(
+                f"grad: expected input {position} to require a gradient; call requires_grad_() first"
+            )
     roots, weights = _roots("grad", outputs, grad_outputs, create_graph)
     keys = [_key(tensor._node) for tensor in wanted if tensor._node is not None]
-    found = _run(roots, weights, retain_graph, {key: tensor._node for key, tensor in zip(keys, wanted)})
+    found = _run(
+        roots, weights, retain_graph, {key: tensor._node for key, tensor in zip(keys, wanted)}
+    )
     results: list[Tensor | None] = []
     for position, key in enumerate(keys):
         array = found.get(key)
@@ -114,7 +118,9 @@ def _roots(
     if gradients is None:
         given = (None,) * len(listed)
     if len(given) != len(listed):
-        raise ShapeError(f"{what}: expected one gradient for each of {len(listed)} tensors, got {len(given)}")
+        raise ShapeError(
+            f"{what}: expected one gradient for each of {len(listed)} tensors, got {len(given)}"
+        )
     nodes: list[Node] = []
     weights: list[Array] = []
     for tensor, weight in zip(listed, given):
@@ -175,7 +181,10 @@ def _order(roots: Sequence[Node]) -> list[BackwardRecord]:
 
 
 def _run(
-    roots: list[Node], weights: list[Array], retain_graph: bool, wanted: dict[_Key, Node | None] | None
+    roots: list[Node],
+    weights: list[Array],
+    retain_graph: bool,
+    wanted: dict[_Key, Node | None] | None,
 ) -> dict[_Key, Array]:
     """The pass itself. With ``wanted`` the gradients of those nodes are returned, else leaves accumulate."""
     order = _order(roots)
@@ -201,7 +210,9 @@ def _run(
         receive(node, weight)
     for record in reversed(order):
         identity = id(record)
-        outputs: list[Array | None] = [pending.pop((identity, index), None) for index in range(record.outputs)]
+        outputs: list[Array | None] = [
+            pending.pop((identity, index), None) for index in range(record.outputs)
+        ]
         if all(gradient is None for gradient in outputs):
             continue
         if record.hooks is not None:

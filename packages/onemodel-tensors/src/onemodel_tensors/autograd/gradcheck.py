@@ -63,17 +63,30 @@ def _outputs(result: Any) -> list[Tensor]:
 
 def _weights(output: Tensor) -> list[float]:
     """Numbers of both signs that repeat no short pattern, so that errors do not cancel."""
-    return [((n * 2654435761 + 12345) % 2048) / 1024.0 - 0.99951171875 for n in range(output._array.size)]
+    return [
+        ((n * 2654435761 + 12345) % 2048) / 1024.0 - 0.99951171875
+        for n in range(output._array.size)
+    ]
 
 
 def _compare(
-    function: Callable[..., Any], arguments: tuple[Any, ...], checked: list[int], position: int, output: Tensor,
-    eps: float, atol: float, rtol: float,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    checked: list[int],
+    position: int,
+    output: Tensor,
+    eps: float,
+    atol: float,
+    rtol: float,
 ) -> str | None:
     weights = _weights(output)
     packed = _packed(weights, output._array.shape)
     found = grad(
-        (output,), [arguments[n] for n in checked], (Tensor(packed),), retain_graph=True, allow_unused=True
+        (output,),
+        [arguments[n] for n in checked],
+        (Tensor(packed),),
+        retain_graph=True,
+        allow_unused=True,
     )
     for n, gradient in zip(checked, found):
         values = arguments[n]._array.contiguous().copy()
@@ -107,7 +120,11 @@ def _flat(array: Array) -> list[float]:
 
 
 def _weighted(
-    function: Callable[..., Any], arguments: tuple[Any, ...], n: int, values: Array, position: int,
+    function: Callable[..., Any],
+    arguments: tuple[Any, ...],
+    n: int,
+    values: Array,
+    position: int,
     weights: list[float],
 ) -> float:
     import math

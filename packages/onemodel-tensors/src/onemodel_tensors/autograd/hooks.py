@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from onemodel_kernels.errors import OneModelError, ShapeError
 from onemodel_tensors import recording
@@ -32,7 +32,7 @@ class HookHandle:
         """Take the hook away; nothing happens the second time."""
         self._hooks.pop(self._identifier, None)
 
-    def __enter__(self) -> HookHandle:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -62,7 +62,9 @@ def _node_for(tensor: Tensor, what: str) -> Node:
         if recorder is not None:
             recorder.before_backward(what)
     if tensor._node is None:
-        raise OneModelError(f"{what}: expected a tensor that requires a gradient; call requires_grad_() first")
+        raise OneModelError(
+            f"{what}: expected a tensor that requires a gradient; call requires_grad_() first"
+        )
     return tensor._node
 
 
@@ -138,8 +140,16 @@ def run_hooks(hooks: dict[int, Callable[[Any], Any]], gradient: Array) -> Array:
             answer = hook(Tensor(gradient))
         if answer is None:
             continue
-        if not isinstance(answer, Tensor) or answer._array.shape != gradient.shape or answer.dtype != gradient.dtype:
-            came = f"{answer.dtype} of shape {answer._array.shape}" if isinstance(answer, Tensor) else repr(answer)
+        if (
+            not isinstance(answer, Tensor)
+            or answer._array.shape != gradient.shape
+            or answer.dtype != gradient.dtype
+        ):
+            came = (
+                f"{answer.dtype} of shape {answer._array.shape}"
+                if isinstance(answer, Tensor)
+                else repr(answer)
+            )
             raise ShapeError(
                 f"hook: expected None or a tensor of shape {gradient.shape} and dtype {gradient.dtype}, got {came}"
             )

@@ -112,7 +112,10 @@ class GradMode:
         self._entered.append(_enter(self._enabled, sys._getframe(1)))
 
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        value: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         _leave(self._entered.pop())
 

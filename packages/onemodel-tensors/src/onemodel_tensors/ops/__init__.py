@@ -1,0 +1,1 @@
+"""The operators, one family a file: the public function and its gradient side by side."""

@@ -8,7 +8,21 @@ from onemodel_tensors import recording
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.ops.arithmetic import div, mul, neg, sub
 from onemodel_tensors.ops.arrays import (
-    ADD, AND, DIV, EXP, GREATER, LESS, LESS_OR_EQUAL, MUL, NOT, SQUARE, WHERE, masked, number, scaled, sum_to,
+    ADD,
+    AND,
+    DIV,
+    EXP,
+    GREATER,
+    LESS,
+    LESS_OR_EQUAL,
+    MUL,
+    NOT,
+    SQUARE,
+    WHERE,
+    masked,
+    number,
+    scaled,
+    sum_to,
 )
 from onemodel_tensors.ops.comparison import gt
 from onemodel_tensors.ops.in_place import in_place
@@ -16,11 +30,30 @@ from onemodel_tensors.ops.mathematics import sigmoid, tanh
 from onemodel_tensors.ops.promotion import require_floating
 from onemodel_tensors.ops.selection import where
 from onemodel_tensors.record import NO_ATTRIBUTES, Attributes, BackwardRecord, Gradient, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "celu", "elu", "gelu", "glu", "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "logsigmoid",
-    "mish", "prelu", "relu", "relu6", "selu", "silu", "softplus", "softshrink", "softsign", "tanhshrink", "threshold",
+    "celu",
+    "elu",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "leaky_relu",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "selu",
+    "silu",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanhshrink",
+    "threshold",
 ]
 
 _RELU = Kernel("Relu")
@@ -35,7 +68,8 @@ def _elementwise(
     require_floating(input, operator.lower())
     if inplace:
         return in_place(
-            input, f"{operator.lower()}(inplace=True)",
+            input,
+            f"{operator.lower()}(inplace=True)",
             lambda x: _elementwise(operator, x, attributes, gradient, False),
         )
     x = input._array
@@ -63,7 +97,6 @@ def _relu_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (_RELU_GRAD(record.saved[0], g),)
 
 
-@method("relu")
 def _relu_method(input: Tensor) -> Tensor:
     return relu(input)
 
@@ -73,14 +106,18 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+def hardtanh(
+    input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
+) -> Tensor:
     """``min(max(x, min_val), max_val)``; the gradient is 0 at the bounds.
 
     Raises:
         AttributeValueError: ``min_val`` is above ``max_val``.
     """
     if min_val > max_val:
-        raise AttributeValueError(f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}")
+        raise AttributeValueError(
+            f"hardtanh: expected min_val <= max_val, got {min_val} and {max_val}"
+        )
     attributes = {"min": float(min_val), "max": float(max_val)}
     return _elementwise("Clip", input, attributes, _hardtanh_gradient, inplace)
 
@@ -143,7 +180,9 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
         AttributeValueError: another approximation.
     """
     if approximate not in ("none", "tanh"):
-        raise AttributeValueError(f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}")
+        raise AttributeValueError(
+            f"gelu: expected approximate 'none' or 'tanh', got {approximate!r}"
+        )
     return _elementwise("Gelu", input, {"approximate": approximate}, _by_kernel, False)
 
 
@@ -169,7 +208,9 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``min(max(x / 6 + 1/2, 0), 1)``."""
-    return _elementwise("HardSigmoid", input, {"alpha": 1.0 / 6.0, "beta": 0.5}, _by_kernel, inplace)
+    return _elementwise(
+        "HardSigmoid", input, {"alpha": 1.0 / 6.0, "beta": 0.5}, _by_kernel, inplace
+    )
 
 
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
@@ -187,10 +228,11 @@ def _softsign_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SQUARE(ADD(kernel("Abs")(x), number(1.0, x.dtype)))),)
 
 
-@method()
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` where ``|x| > lambd``, else 0; NaN stays NaN."""
-    return _elementwise("Shrink", input, {"lambd": float(lambd), "bias": 0.0}, _shrink_gradient, False)
+    return _elementwise(
+        "Shrink", input, {"lambd": float(lambd), "bias": 0.0}, _shrink_gradient, False
+    )
 
 
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
@@ -231,7 +273,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return result
 
 
-@method()
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """``x`` where positive, else ``weight * x``, one weight for all or for each channel.
 
@@ -257,7 +298,9 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 def prelu_broadcast(input: Tensor, slope: Tensor) -> Tensor:
     """``x`` where positive, else ``slope * x``, the slope broadcast to the input."""
     x, w = input._array, slope._array
-    return recorded("PRelu", (input, slope), NO_ATTRIBUTES, kernel("PRelu")(x, w), _prelu_gradient, (x, w))
+    return recorded(
+        "PRelu", (input, slope), NO_ATTRIBUTES, kernel("PRelu")(x, w), _prelu_gradient, (x, w)
+    )
 
 
 def _prelu_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -278,6 +321,8 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
     extent = input._array.shape[dim]
     if extent % 2:
-        raise ShapeError(f"glu: expected an even extent of axis {dim}, got shape {input._array.shape}")
+        raise ShapeError(
+            f"glu: expected an even extent of axis {dim}, got shape {input._array.shape}"
+        )
     first, second = split(input, extent // 2, dim)
     return mul(first, sigmoid(second))

@@ -11,7 +11,14 @@ from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.ops.arrays import DIV, number
 from onemodel_tensors.ops.joining import cat
 from onemodel_tensors.ops.permuting import movedim
-from onemodel_tensors.ops.pooling import avg_pool1d, avg_pool2d, avg_pool3d, max_pool1d, max_pool2d, max_pool3d
+from onemodel_tensors.ops.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
 from onemodel_tensors.ops.products import matmul
 from onemodel_tensors.ops.reductions import amax, mean
 from onemodel_tensors.ops.slicing import slice_axes
@@ -19,7 +26,11 @@ from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
     "adaptive_max_pool3d",
 ]
 
@@ -69,12 +80,16 @@ def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = 
 
 def _wanted(input: Tensor, output_size: Any, axes: int, name: str) -> list[int | None]:
     if input._array.ndim not in (axes + 1, axes + 2):
-        raise ShapeError(f"{name}: expected {axes + 1} or {axes + 2} axes, got shape {input._array.shape}")
+        raise ShapeError(
+            f"{name}: expected {axes + 1} or {axes + 2} axes, got shape {input._array.shape}"
+        )
     listed = list(output_size) if isinstance(output_size, (tuple, list)) else [output_size] * axes
     if len(listed) == 1:
         listed *= axes
     if len(listed) != axes or any(n is not None and n < 1 for n in listed):
-        raise AttributeValueError(f"{name}: expected {axes} sizes of at least 1, or None, got {output_size}")
+        raise AttributeValueError(
+            f"{name}: expected {axes} sizes of at least 1, or None, got {output_size}"
+        )
     return listed
 
 
@@ -105,7 +120,9 @@ def _global_average(input: Tensor, axes: int) -> Tensor:
         input = input.unsqueeze(0)
     x = input._array
     out = kernel("GlobalAveragePool")(x)
-    result = recorded("GlobalAveragePool", (input,), NO_ATTRIBUTES, out, _global_average_gradient, (x.shape,))
+    result = recorded(
+        "GlobalAveragePool", (input,), NO_ATTRIBUTES, out, _global_average_gradient, (x.shape,)
+    )
     return result.squeeze(0) if single else result
 
 
@@ -145,12 +162,15 @@ def _maximum(input: Tensor, output_size: Any, return_indices: bool, axes: int) -
     extents = [operator.index(input.shape[axis]) for axis in spatial]
     sizes = [extent if n is None else n for n, extent in zip(wanted, extents)]
     if all(extent % n == 0 for n, extent in zip(sizes, extents)):
-        result: Tensor = _MAXIMUM[axes](input, tuple([extent // n for n, extent in zip(sizes, extents)]))
+        result: Tensor = _MAXIMUM[axes](
+            input, tuple([extent // n for n, extent in zip(sizes, extents)])
+        )
         return result
     for axis, n, extent in zip(spatial, sizes, extents):
         if n != extent:
             parts = [
-                amax(slice_axes(input, [(axis, start, stop, 1)]), axis, True) for start, stop in _windows(extent, n)
+                amax(slice_axes(input, [(axis, start, stop, 1)]), axis, True)
+                for start, stop in _windows(extent, n)
             ]
             input = cat(parts, axis)
     return input

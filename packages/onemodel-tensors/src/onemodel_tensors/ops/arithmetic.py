@@ -9,16 +9,14 @@ from onemodel_kernels.errors import AttributeValueError, DtypeError
 from onemodel_tensors import recording
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import category
-from onemodel_tensors.ops.arrays import ADD, DIV, MUL, NEG, SUB, scaled, sum_to
-from onemodel_tensors.ops.casts import to_dtype
-from onemodel_tensors.ops.promotion import operands, result_type, scalar
+from onemodel_tensors.ops.arrays import ADD, DIV, MUL, NEG, SUB, sum_to
+from onemodel_tensors.ops.promotion import operands, result_type
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["add", "addcdiv", "addcmul", "div", "lerp", "mul", "neg", "rsub", "sub"]
 
 
-@method("add", "__add__", "__radd__")
 def add(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
     """``input + alpha * other`` with broadcasting and promotion; bools give their disjunction.
 
@@ -50,7 +48,6 @@ def _add_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return sum_to(g, x) if record.needs(0) else None, sum_to(g, y) if record.needs(1) else None
 
 
-@method("sub", "__sub__", "subtract")
 def sub(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
     """``input - alpha * other`` with broadcasting and promotion.
 
@@ -82,7 +79,6 @@ def _sub_gradient(record: BackwardRecord, g: Array) -> Gradients:
     )
 
 
-@method("__rsub__")
 def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     """``other - alpha * input``."""
     if alpha != 1:
@@ -90,7 +86,6 @@ def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
     return sub(other, input)
 
 
-@method("mul", "__mul__", "__rmul__", "multiply")
 def mul(input: Tensor | float, other: Any) -> Tensor:
     """``input * other`` with broadcasting and promotion; bools give their conjunction."""
     if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
@@ -105,8 +100,10 @@ def mul(input: Tensor | float, other: Any) -> Tensor:
     if input._node is None and other._node is None and not recording.active:
         return Tensor(out)
     saved = (
-        x if other._node is not None else None, y if input._node is not None else None,
-        x.shape, y.shape,
+        x if other._node is not None else None,
+        y if input._node is not None else None,
+        x.shape,
+        y.shape,
     )
     return recorded("Mul", (input, other), NO_ATTRIBUTES, out, _mul_gradient, saved)
 
@@ -119,7 +116,6 @@ def _mul_gradient(record: BackwardRecord, g: Array) -> Gradients:
     )
 
 
-@method("div", "__truediv__", "divide", "true_divide")
 def div(input: Tensor | float, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """``input / other`` with broadcasting and promotion.
 
@@ -160,7 +156,6 @@ def _div_gradient(record: BackwardRecord, g: Array) -> Gradients:
     )
 
 
-@method("__rtruediv__")
 def rdiv(input: Tensor, other: Any) -> Tensor:
     """``other / input``."""
     return div(other, input)
@@ -173,12 +168,9 @@ def _rounded_division(input: Any, other: Any, mode: str) -> Tensor:
         return floor_divide(input, other)
     if mode == "trunc":
         return trunc_divide(input, other)
-    raise AttributeValueError(
-        f"div: expected rounding_mode None, 'floor' or 'trunc', got {mode!r}"
-    )
+    raise AttributeValueError(f"div: expected rounding_mode None, 'floor' or 'trunc', got {mode!r}")
 
 
-@method("neg", "__neg__", "negative")
 def neg(input: Tensor) -> Tensor:
     """``-input``; the smallest integer wraps to itself.
 
@@ -195,27 +187,23 @@ def _neg_gradient(_: BackwardRecord, g: Array) -> Gradients:
     return (NEG(g),)
 
 
-@method("__pos__", "positive")
 def positive(input: Tensor) -> Tensor:
     """The tensor itself."""
     return input
 
 
-@method()
 def addcmul(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """``input + value * tensor1 * tensor2``."""
     product = mul(tensor1, tensor2)
     return add(input, product if value == 1 else mul(product, value))
 
 
-@method()
 def addcdiv(input: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """``input + value * tensor1 / tensor2``."""
     quotient = div(tensor1, tensor2)
     return add(input, quotient if value == 1 else mul(quotient, value))
 
 
-@method()
 def lerp(input: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """``input + weight * (end - input)``."""
     return add(input, mul(sub(end, input), weight))

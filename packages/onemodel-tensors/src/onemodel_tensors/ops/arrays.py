@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from onemodel_kernels import Array, Kernel
-from onemodel_tensors.apply import kernel
+from onemodel_tensors.apply import array_of
 
 ADD = Kernel("Add")
 SUB = Kernel("Sub")
@@ -51,29 +51,29 @@ def zeros(shape: tuple[int, ...], dtype: str) -> Array:
 
 def scaled(array: Array, factor: float) -> Array:
     """``array * factor``, the factor rounded to the array's dtype."""
-    return MUL(array, number(factor, array.dtype))
+    return array_of("Mul", array, number(factor, array.dtype))
 
 
 def cast(array: Array, dtype: str) -> Array:
     """The array in another dtype; itself when it has it."""
-    return array if array.dtype == dtype else kernel("Cast", to=dtype)(array)
+    return array if array.dtype == dtype else array_of("Cast", array, to=dtype)
 
 
 def sum_to(gradient: Array, shape: tuple[int, ...]) -> Array:
     """The gradient of broadcasting from ``shape``: the sum over the axes that were broadcast."""
-    return gradient if gradient.shape == shape else kernel("SumTo", shape=shape)(gradient)
+    return gradient if gradient.shape == shape else array_of("SumTo", gradient, shape=shape)
 
 
 def masked(mask: Array, gradient: Array) -> Array:
     """The gradient where a bool mask is true, +0 elsewhere (also where the gradient is not finite)."""
-    return WHERE(mask, gradient, number(0.0, gradient.dtype))
+    return array_of("Where", mask, gradient, number(0.0, gradient.dtype))
 
 
 def reduce_sum(array: Array, axes: tuple[int, ...], keepdims: bool = True) -> Array:
     """The sum over some axes."""
     if not axes:
         return array
-    return kernel("ReduceSum", axes=axes, keepdims=int(keepdims))(array)
+    return array_of("ReduceSum", array, axes=axes, keepdims=int(keepdims))
 
 
 def swapped(array: Array) -> Array:

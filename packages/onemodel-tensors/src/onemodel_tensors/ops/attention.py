@@ -52,21 +52,24 @@ def scaled_dot_product_attention(
         ShapeError: heads do not divide.
     """
     if is_causal and attn_mask is not None:
-        raise AttributeValueError("scaled_dot_product_attention: expected either attn_mask or is_causal")
+        raise AttributeValueError(
+            "scaled_dot_product_attention: expected either attn_mask or is_causal"
+        )
     if enable_gqa:
         key, value = _repeated(query, key), _repeated(query, value)
-    depth = query._array.shape[-1]
+    depth = query.shape[-1]
     factor = 1.0 / math.sqrt(depth) if scale is None else scale
     scores = mul(matmul(query, transpose(key, -2, -1)), factor)
-    mask = _causal(query, key) if is_causal else attn_mask
-    if mask is None:
+    if is_causal:
+        weights = softmax(where(_causal(query, key), scores, float("-inf")), -1)
+    elif attn_mask is None:
         weights = softmax(scores, -1)
-    elif mask.dtype != "bool":
-        weights = softmax(add(scores, mask), -1)
+    elif attn_mask.dtype != "bool":
+        weights = softmax(add(scores, attn_mask), -1)
     else:
-        seen = any_of(mask, -1, keepdim=True)
+        seen = any_of(attn_mask, -1, keepdim=True)
         # A row that sees nothing gets finite scores, so that neither it nor its gradient is NaN.
-        open_scores = where(mask, scores, float("-inf"))
+        open_scores = where(attn_mask, scores, float("-inf"))
         weights = softmax(where(seen, open_scores, 0.0), -1)
         weights = where(seen, weights, 0.0)
     if dropout_p > 0:
@@ -81,11 +84,13 @@ def _causal(query: Tensor, key: Tensor) -> Tensor:
 
 def _repeated(query: Tensor, heads: Tensor) -> Tensor:
     """Each head of key or value as often as the query has heads for it."""
-    wanted, have = query._array.shape[-3], heads._array.shape[-3]
+    wanted, have = query.shape[-3], heads.shape[-3]
     if wanted == have:
         return heads
     if wanted % have:
-        raise ShapeError(f"scaled_dot_product_attention: expected {wanted} heads to be a multiple of {have}")
+        raise ShapeError(
+            f"scaled_dot_product_attention: expected {wanted} heads to be a multiple of {have}"
+        )
     shape = heads.shape
     times: int | SymbolicSize = wanted // have
     spread = expand(unsqueeze(heads, -3), *shape[:-2], times, *shape[-2:])

@@ -10,7 +10,7 @@ from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING, dtype_of
 from onemodel_tensors.ops.arrays import cast
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["clone", "contiguous", "detach", "to"]
 
@@ -27,7 +27,12 @@ def to_dtype(input: Tensor, dtype: str) -> Tensor:
     array = kernel("Cast", to=dtype)(input._array)
     differentiable = source in FLOATING and dtype in FLOATING
     return recorded(
-        "Cast", (input,), {"to": dtype}, array, _cast_gradient if differentiable else None, (source,)
+        "Cast",
+        (input,),
+        {"to": dtype},
+        array,
+        _cast_gradient if differentiable else None,
+        (source,),
     )
 
 
@@ -49,7 +54,6 @@ def cast_like(source: Tensor, target: Tensor, operator: str) -> Tensor:
     return source
 
 
-@method()
 def to(input: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: Any) -> Tensor:
     """The tensor in another dtype: ``to(dtype)``, ``to(other_tensor)``, ``to(dtype=…)``.
 
@@ -73,86 +77,72 @@ def to(input: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: An
     return clone(result) if copy and result is input else result
 
 
-@method()
 def type(input: Tensor, dtype: Any = None) -> Any:
     """The tensor in another dtype; without one, the name of its dtype."""
     return input._array.dtype if dtype is None else to_dtype(input, dtype_of(dtype))
 
 
-@method()
 def type_as(input: Tensor, other: Tensor) -> Tensor:
     """The tensor in the dtype of another."""
     return to_dtype(input, other._array.dtype)
 
 
-@method("float")
 def to_float32(input: Tensor) -> Tensor:
     """The tensor as float32."""
     return to_dtype(input, "float32")
 
 
-@method("double")
 def to_float64(input: Tensor) -> Tensor:
     """The tensor as float64."""
     return to_dtype(input, "float64")
 
 
-@method("half")
 def to_float16(input: Tensor) -> Tensor:
     """The tensor as float16."""
     return to_dtype(input, "float16")
 
 
-@method("bfloat16")
 def to_bfloat16(input: Tensor) -> Tensor:
     """The tensor as bfloat16."""
     return to_dtype(input, "bfloat16")
 
 
-@method("int")
 def to_int32(input: Tensor) -> Tensor:
     """The tensor as int32."""
     return to_dtype(input, "int32")
 
 
-@method("long")
 def to_int64(input: Tensor) -> Tensor:
     """The tensor as int64."""
     return to_dtype(input, "int64")
 
 
-@method("bool")
 def to_bool(input: Tensor) -> Tensor:
     """The tensor as bool: ``x != 0``."""
     return to_dtype(input, "bool")
 
 
-@method("char")
 def to_int8(input: Tensor) -> Tensor:
     """The tensor as int8."""
     return to_dtype(input, "int8")
 
 
-@method("byte")
 def to_uint8(input: Tensor) -> Tensor:
     """The tensor as uint8."""
     return to_dtype(input, "uint8")
 
 
-@method("cpu")
 def cpu(input: Tensor) -> Tensor:
     """The tensor itself: there is no other device."""
     return input
 
 
-@method()
 def clone(input: Tensor) -> Tensor:
     """A copy with its own storage, contiguous; gradients pass through it."""
     array = input._array.copy()
     return recorded("Identity", (input,), NO_ATTRIBUTES, array, identity_gradient)
 
 
-@method()
 def contiguous(input: Tensor) -> Tensor:
     """The tensor in row-major order: itself if it is, else a copy."""
     if input._array.is_contiguous:
@@ -166,7 +156,6 @@ def identity_gradient(_: BackwardRecord, g: Array) -> Gradients:
     return (g,)
 
 
-@method()
 def detach(input: Tensor) -> Tensor:
     """A tensor that shares the storage but not the history.
 

@@ -7,13 +7,17 @@ from typing import Any
 from onemodel_kernels import Kernel
 from onemodel_tensors.apply import recorded
 from onemodel_tensors.ops.arrays import (
-    EQUAL, GREATER, GREATER_OR_EQUAL, LESS, LESS_OR_EQUAL,
+    EQUAL,
+    GREATER,
+    GREATER_OR_EQUAL,
+    LESS,
+    LESS_OR_EQUAL,
 )
 from onemodel_tensors.ops.logical import logical_not
 from onemodel_tensors.ops.promotion import operands
-from onemodel_tensors.recording import SymbolicSize
 from onemodel_tensors.record import NO_ATTRIBUTES
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.recording import SymbolicSize
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["allclose", "eq", "equal", "ge", "gt", "isclose", "le", "lt", "ne"]
 
@@ -33,53 +37,44 @@ def _comparable(other: Any) -> bool:
     return isinstance(other, (Tensor, int, float, SymbolicSize)) or hasattr(other, "item")
 
 
-@method()
 def eq(input: Any, other: Any) -> Tensor:
     """``input == other``."""
     return _compare("Equal", EQUAL, input, other)
 
 
-@method()
 def ne(input: Any, other: Any) -> Tensor:
     """``input != other``; true for NaN."""
     return logical_not(eq(input, other))
 
 
-@method("__eq__")
 def _eq(input: Tensor, other: Any) -> Any:
     return eq(input, other) if _comparable(other) else NotImplemented
 
 
-@method("__ne__")
 def _ne(input: Tensor, other: Any) -> Any:
     return ne(input, other) if _comparable(other) else NotImplemented
 
 
-@method("lt", "__lt__", "less")
 def lt(input: Any, other: Any) -> Tensor:
     """``input < other``."""
     return _compare("Less", LESS, input, other)
 
 
-@method("le", "__le__", "less_equal")
 def le(input: Any, other: Any) -> Tensor:
     """``input <= other``."""
     return _compare("LessOrEqual", LESS_OR_EQUAL, input, other)
 
 
-@method("gt", "__gt__", "greater")
 def gt(input: Any, other: Any) -> Tensor:
     """``input > other``."""
     return _compare("Greater", GREATER, input, other)
 
 
-@method("ge", "__ge__", "greater_equal")
 def ge(input: Any, other: Any) -> Tensor:
     """``input >= other``."""
     return _compare("GreaterOrEqual", GREATER_OR_EQUAL, input, other)
 
 
-@method()
 def isclose(
     input: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> Tensor:
@@ -98,7 +93,6 @@ def isclose(
     return close
 
 
-@method()
 def allclose(
     input: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
@@ -106,7 +100,6 @@ def allclose(
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 
-@method()
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and values."""
     input._before_read("equal()")

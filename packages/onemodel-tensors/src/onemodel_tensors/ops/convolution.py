@@ -20,7 +20,12 @@ __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
 
 
 def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
     """The convolution over one axis; see :func:`conv2d`, with (N, C, L) and (M, C/groups, K)."""
@@ -28,7 +33,12 @@ def conv1d(
 
 
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
     """``out[n, m, i, j] = bias[m] + sum over c, p, q of input[n, c, i*s + p*d, j*s + q*d] * weight[m, c, p, q]``.
@@ -55,7 +65,12 @@ def conv2d(
 
 
 def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
     groups: int = 1,
 ) -> Tensor:
     """The convolution over three axes; see :func:`conv2d`, with (N, C, D, H, W) and (M, C/groups, O, P, Q)."""
@@ -63,7 +78,14 @@ def conv3d(
 
 
 def _convolution(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: int, axes: int
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    groups: int,
+    axes: int,
 ) -> Tensor:
     name = f"conv{axes}d"
     single = _single(input, weight, axes, name)
@@ -95,7 +117,14 @@ def _single(input: Tensor, weight: Tensor, axes: int, name: str) -> bool:
 
 
 def _check(
-    x: Array, w: Array, bias: Tensor | None, groups: int, channels: int, wanted: int, outputs: int, name: str
+    x: Array,
+    w: Array,
+    bias: Tensor | None,
+    groups: int,
+    channels: int,
+    wanted: int,
+    outputs: int,
+    name: str,
 ) -> None:
     if groups < 1 or channels != wanted or w.shape[0] % groups:
         raise ShapeError(
@@ -106,7 +135,9 @@ def _check(
         raise ShapeError(f"{name}: expected a bias of shape ({outputs},), got {bias._array.shape}")
     dtypes = {x.dtype, w.dtype} | (set() if bias is None else {bias._array.dtype})
     if len(dtypes) > 1:
-        raise DtypeError(f"{name}: expected operands of one dtype, got {' and '.join(sorted(dtypes))}")
+        raise DtypeError(
+            f"{name}: expected operands of one dtype, got {' and '.join(sorted(dtypes))}"
+        )
 
 
 def _positive(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:
@@ -116,18 +147,26 @@ def _positive(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:
 
 
 def _pads(
-    padding: Any, extents: tuple[int, ...], strides: tuple[int, ...], dilations: tuple[int, ...], name: str
+    padding: Any,
+    extents: tuple[int, ...],
+    strides: tuple[int, ...],
+    dilations: tuple[int, ...],
+    name: str,
 ) -> tuple[int, ...]:
     axes = len(extents)
     if padding == "valid":
         return (0,) * (2 * axes)
     if padding == "same":
         if any(s != 1 for s in strides):
-            raise AttributeValueError(f"{name}: expected stride 1 with padding='same', got {strides}")
+            raise AttributeValueError(
+                f"{name}: expected stride 1 with padding='same', got {strides}"
+            )
         total = [d * (k - 1) for d, k in zip(dilations, extents)]
         return (*[t // 2 for t in total], *[t - t // 2 for t in total])
     if isinstance(padding, str):
-        raise AttributeValueError(f"{name}: expected padding ints, 'valid' or 'same', got {padding!r}")
+        raise AttributeValueError(
+            f"{name}: expected padding ints, 'valid' or 'same', got {padding!r}"
+        )
     amounts = pair(padding, axes, f"{name} padding")
     if any(p < 0 for p in amounts):
         raise AttributeValueError(f"{name}: expected padding of at least 0, got {amounts}")
@@ -135,7 +174,11 @@ def _pads(
 
 
 def _check_window(
-    extents: tuple[int, ...], window: tuple[int, ...], dilations: tuple[int, ...], pads: tuple[int, ...], name: str
+    extents: tuple[int, ...],
+    window: tuple[int, ...],
+    dilations: tuple[int, ...],
+    pads: tuple[int, ...],
+    name: str,
 ) -> None:
     axes = len(window)
     for axis in range(axes):
@@ -150,9 +193,19 @@ def _check_window(
 
 def _conv_gradient(record: BackwardRecord, g: Array) -> Gradients:
     x, w = record.saved
-    attributes = {name: record.attributes[name] for name in ("strides", "pads", "dilations", "group")}
-    dx = kernel("ConvGradInput", input_shape=x.shape, **attributes)(g, w) if record.needs(0) else None
-    dw = kernel("ConvGradWeight", weight_shape=w.shape, **attributes)(g, x) if record.needs(1) else None
+    attributes = {
+        name: record.attributes[name] for name in ("strides", "pads", "dilations", "group")
+    }
+    dx = (
+        kernel("ConvGradInput", input_shape=x.shape, **attributes)(g, w)
+        if record.needs(0)
+        else None
+    )
+    dw = (
+        kernel("ConvGradWeight", weight_shape=w.shape, **attributes)(g, x)
+        if record.needs(1)
+        else None
+    )
     return dx, dw, _bias_gradient(g) if record.needs(2) else None
 
 
@@ -161,16 +214,28 @@ def _bias_gradient(g: Array) -> Array:
 
 
 def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
     """The transposed convolution over one axis; see :func:`conv_transpose2d`."""
     return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 1)
 
 
 def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
     """The gradient of :func:`conv2d` with respect to its input, as an operator, plus a bias.
 
@@ -196,16 +261,29 @@ def conv_transpose2d(
 
 
 def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Any = 1, padding: Any = 0,
-    output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    output_padding: Any = 0,
+    groups: int = 1,
+    dilation: Any = 1,
 ) -> Tensor:
     """The transposed convolution over three axes; see :func:`conv_transpose2d`."""
     return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 3)
 
 
 def _transposed(
-    input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, output_padding: Any, groups: int,
-    dilation: Any, axes: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Any,
+    padding: Any,
+    output_padding: Any,
+    groups: int,
+    dilation: Any,
+    axes: int,
 ) -> Tensor:
     name = f"conv_transpose{axes}d"
     single = _single(input, weight, axes, name)
@@ -225,21 +303,31 @@ def _transposed(
         extent = strides[axis] * (x.shape[2 + axis] - 1) - 2 * pads[axis]
         extent += dilations[axis] * (w.shape[2 + axis] - 1) + extra[axis] + 1
         if extent < 1:
-            raise ShapeError(f"{name}: expected an output with positions, got extent {extent} of spatial axis {axis}")
+            raise ShapeError(
+                f"{name}: expected an output with positions, got extent {extent} of spatial axis {axis}"
+            )
     attributes = {"strides": strides, "pads": pads, "dilations": dilations, "group": int(groups)}
     run = kernel("ConvTranspose", output_padding=extra, **attributes)
     out = run(x, w) if bias is None else run(x, w, bias._array)
     record = {"kernel_shape": w.shape[2:], **attributes, "output_padding": extra}
-    result = recorded("ConvTranspose", (input, weight, bias), record, out, _transposed_gradient, (x, w))
+    result = recorded(
+        "ConvTranspose", (input, weight, bias), record, out, _transposed_gradient, (x, w)
+    )
     return result.squeeze(0) if single else result
 
 
 def _transposed_gradient(record: BackwardRecord, g: Array) -> Gradients:
     x, w = record.saved
-    attributes = {name: record.attributes[name] for name in ("strides", "pads", "dilations", "group")}
+    attributes = {
+        name: record.attributes[name] for name in ("strides", "pads", "dilations", "group")
+    }
     dx = kernel("Conv", **attributes)(g, w) if record.needs(0) else None
     if dx is not None and dx.shape != x.shape:
         for axis in range(2, x.ndim):
             dx = dx.slice(axis, 0, x.shape[axis], 1)
-    dw = kernel("ConvGradWeight", weight_shape=w.shape, **attributes)(x, g) if record.needs(1) else None
+    dw = (
+        kernel("ConvGradWeight", weight_shape=w.shape, **attributes)(x, g)
+        if record.needs(1)
+        else None
+    )
     return dx, dw, _bias_gradient(g) if record.needs(2) else None

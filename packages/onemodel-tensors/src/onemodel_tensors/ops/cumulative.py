@@ -10,12 +10,11 @@ from onemodel_tensors.dtypes import FLOATING, dtype_of
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.sizes import axis_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["cumsum"]
 
 
-@method()
 def cumsum(input: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     """The sum of each element and all before it along an axis; bools and integers as int64.
 

@@ -7,20 +7,19 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
-from onemodel_tensors.ops.arrays import DIV, MUL, NEG, sum_to
 from onemodel_tensors.ops.arithmetic import add, div
+from onemodel_tensors.ops.arrays import DIV, MUL, NEG, sum_to
 from onemodel_tensors.ops.comparison import lt, ne
 from onemodel_tensors.ops.logical import logical_and, logical_xor
 from onemodel_tensors.ops.mathematics import floor, trunc
 from onemodel_tensors.ops.promotion import operands
 from onemodel_tensors.ops.selection import where
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["floor_divide", "fmod", "remainder"]
 
 
-@method("__floordiv__", "floor_divide")
 def floor_divide(input: Any, other: Any) -> Tensor:
     """``floor(input / other)``: the greatest integer not above the quotient, also for integers.
 
@@ -32,7 +31,6 @@ def floor_divide(input: Any, other: Any) -> Tensor:
     return recorded("FloorDiv", (a, b), NO_ATTRIBUTES, kernel("FloorDiv")(a._array, b._array), None)
 
 
-@method("__rfloordiv__")
 def rfloor_divide(input: Tensor, other: Any) -> Tensor:
     """``floor(other / input)``."""
     return floor_divide(other, input)
@@ -46,7 +44,6 @@ def trunc_divide(input: Any, other: Any) -> Tensor:
     return recorded("Div", (a, b), NO_ATTRIBUTES, DIV(a._array, b._array), None)
 
 
-@method()
 def fmod(input: Any, other: Any) -> Tensor:
     """``input - other * trunc(input / other)``: the remainder with the sign of the dividend."""
     a, b = operands("fmod", input, other)
@@ -64,7 +61,6 @@ def _fmod_gradient(record: BackwardRecord, g: Array) -> Gradients:
     )
 
 
-@method("remainder", "__mod__")
 def remainder(input: Any, other: Any) -> Tensor:
     """``input - other * floor(input / other)``: the remainder with the sign of the divisor."""
     a, b = operands("remainder", input, other)
@@ -73,10 +69,10 @@ def remainder(input: Any, other: Any) -> Tensor:
         return recorded("Mod", (a, b), {"fmod": 0}, out, None)
     rest = fmod(a, b)
     apart = logical_and(ne(rest, 0), logical_xor(lt(rest, 0), lt(b, 0)))
-    return where(apart, add(rest, b), rest)
+    result: Tensor = where(apart, add(rest, b), rest)
+    return result
 
 
-@method("__rmod__")
 def rremainder(input: Tensor, other: Any) -> Tensor:
     """``other - input * floor(other / input)``."""
     return remainder(other, input)

@@ -20,7 +20,12 @@ _ALPHA_PRIME = -1.7580993408473766
 
 
 def dropout(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Each element 0 with probability ``p``, else divided by ``1 - p``; the input itself when not training.
 
@@ -40,7 +45,9 @@ def dropout(
     if not training or p == 0:
         return input
     if inplace:
-        return in_place(input, "dropout(inplace=True)", lambda x: dropout(x, p, generator=generator))
+        return in_place(
+            input, "dropout(inplace=True)", lambda x: dropout(x, p, generator=generator)
+        )
     return _dropped(input, p, input._array.shape, generator, "dropout(training=True)")
 
 
@@ -82,28 +89,48 @@ def _channels(
 
 
 def dropout1d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Whole channels of (N, C, L) dropped; see :func:`dropout`."""
     return _channels(input, p, training, inplace, 1, generator)
 
 
 def dropout2d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Whole channels of (N, C, H, W) dropped; see :func:`dropout`."""
     return _channels(input, p, training, inplace, 2, generator)
 
 
 def dropout3d(
-    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = True,
+    inplace: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Whole channels of (N, C, D, H, W) dropped; see :func:`dropout`."""
     return _channels(input, p, training, inplace, 3, generator)
 
 
 def alpha_dropout(
-    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Generator | None = None
+    input: Tensor,
+    p: float = 0.5,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: Generator | None = None,
 ) -> Tensor:
     """Dropout that keeps mean and variance of SELU activations (Klambauer et al., 2017)."""
     _check(p, "alpha_dropout")
@@ -111,13 +138,20 @@ def alpha_dropout(
         return input
     if inplace:
         return in_place(
-            input, "alpha_dropout(inplace=True)", lambda x: alpha_dropout(x, p, True, generator=generator)
+            input,
+            "alpha_dropout(inplace=True)",
+            lambda x: alpha_dropout(x, p, True, generator=generator),
         )
-    kept = draw("RandomBernoulli", input._array.shape, generator, "alpha_dropout(training=True)", p=1.0 - p, dtype="bool")
+    kept = draw(
+        "RandomBernoulli",
+        input._array.shape,
+        generator,
+        "alpha_dropout(training=True)",
+        p=1.0 - p,
+        dtype="bool",
+    )
     if p == 1:
         return mul(input, 0.0)
     a = float(((1 - p) * (1 + p * _ALPHA_PRIME**2)) ** -0.5)
     mixed: Tensor = where(Tensor(kept), input, _ALPHA_PRIME)
     return add(mul(mixed, a), -a * _ALPHA_PRIME * p)
-
-

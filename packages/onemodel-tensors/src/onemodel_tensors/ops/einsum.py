@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.ops.arithmetic import mul
 from onemodel_tensors.ops.permuting import permute
@@ -19,7 +21,7 @@ Labels = list[int]
 """The label of each axis: a letter's code, or a number for an axis of the ellipsis."""
 
 
-def einsum(equation: str, *operands: Tensor) -> Tensor:
+def einsum(equation: str, *operands: Any) -> Tensor:
     """The sum over all axes whose label the output lacks of the products of the operands' elements.
 
     Operands are contracted from left to right, each pair by one matrix product.
@@ -37,7 +39,9 @@ def einsum(equation: str, *operands: Tensor) -> Tensor:
         operands = tuple(operands[0])
     inputs, output = _parsed(equation, operands)
     _check_extents(equation, inputs, operands)
-    tensors: list[tuple[Tensor, Labels]] = [_without_repeats(t, labels) for t, labels in zip(operands, inputs)]
+    tensors: list[tuple[Tensor, Labels]] = [
+        _without_repeats(t, labels) for t, labels in zip(operands, inputs)
+    ]
     current, labels = tensors[0]
     for position, (other, others) in enumerate(tensors[1:], 1):
         later = {label for _, rest in tensors[position + 1 :] for label in rest} | set(output)
@@ -54,10 +58,14 @@ def _labels(term: str, rank: int, equation: str) -> Labels:
     before, dots, after = term.partition("...")
     letters = before + after
     if any(c not in _LETTERS for c in letters):
-        raise AttributeValueError(f"einsum: expected letters and '...', got {term!r} in {equation!r}")
+        raise AttributeValueError(
+            f"einsum: expected letters and '...', got {term!r} in {equation!r}"
+        )
     missing = rank - len(letters)
     if missing < 0 or (missing and not dots):
-        raise ShapeError(f"einsum: expected an operand of {len(letters)} axes for {term!r}, got one of {rank}")
+        raise ShapeError(
+            f"einsum: expected an operand of {len(letters)} axes for {term!r}, got one of {rank}"
+        )
     # Axes of the ellipsis are aligned at the last one.
     middle = [_FIRST_OF_ELLIPSIS - distance for distance in range(missing, 0, -1)]
     return [*map(ord, before), *middle, *map(ord, after)]
@@ -92,14 +100,16 @@ def _check_extents(equation: str, inputs: list[Labels], operands: tuple[Tensor, 
             known = extents.get(label, 1)
             if known not in (1, extent) and extent != 1:
                 name = chr(label) if label <= 255 else "..."
-                raise ShapeError(f"einsum: expected one extent for {name!r} in {equation!r}, got {known} and {extent}")
+                raise ShapeError(
+                    f"einsum: expected one extent for {name!r} in {equation!r}, got {known} and {extent}"
+                )
             extents[label] = extent if known == 1 else known
 
 
 def _without_repeats(tensor: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
     """The diagonal of axes that bear one label."""
     labels = list(labels)
-    for label in list(labels):
+    for label in labels:
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
@@ -108,12 +118,17 @@ def _without_repeats(tensor: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
     return tensor, labels
 
 
-def _contracted(a: Tensor, in_a: Labels, b: Tensor, in_b: Labels, later: set[int]) -> tuple[Tensor, Labels]:
+def _contracted(
+    a: Tensor, in_a: Labels, b: Tensor, in_b: Labels, later: set[int]
+) -> tuple[Tensor, Labels]:
     """One pair: labels that both have and nobody needs later are summed by a matrix product."""
     a, in_a = _summed(a, in_a, set(in_b) | later)
     b, in_b = _summed(b, in_b, set(in_a) | later)
     joint = [
-        label for label in in_a if label in in_b and label not in later
+        label
+        for label in in_a
+        if label in in_b
+        and label not in later
         and a._array.shape[in_a.index(label)] == b._array.shape[in_b.index(label)]
     ]
     batch = [label for label in in_a if label in in_b and label not in joint]
@@ -141,7 +156,9 @@ def _contracted(a: Tensor, in_a: Labels, b: Tensor, in_b: Labels, later: set[int
     return _summed(product, [*batch, *only_a, *only_b], later)
 
 
-def _grouped(tensor: Tensor, batch: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]) -> Tensor:
+def _grouped(
+    tensor: Tensor, batch: tuple[int, ...], first: tuple[int, ...], last: tuple[int, ...]
+) -> Tensor:
     if len(first) == 1 and len(last) == 1:
         return tensor
     return tensor.reshape(*batch, _product(first), _product(last))

@@ -42,7 +42,9 @@ def embedding(
         UnsupportedError: an option that has no form here is set.
     """
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise UnsupportedError("embedding: expected max_norm=None, scale_grad_by_freq=False and sparse=False")
+        raise UnsupportedError(
+            "embedding: expected max_norm=None, scale_grad_by_freq=False and sparse=False"
+        )
     index = integer_index(input, "embedding")
     table, i = weight._array, index._array
     if table.ndim != 2:
@@ -66,7 +68,9 @@ def _embedding_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return table, None
 
 
-def embedding_bag(input: Tensor, weight: Tensor, mode: str = "mean", padding_idx: int | None = None) -> Tensor:
+def embedding_bag(
+    input: Tensor, weight: Tensor, mode: str = "mean", padding_idx: int | None = None
+) -> Tensor:
     """The sum, mean or maximum of the rows at each row of positions.
 
     Args:
@@ -83,7 +87,9 @@ def embedding_bag(input: Tensor, weight: Tensor, mode: str = "mean", padding_idx
         AttributeValueError: another mode.
     """
     if input._array.ndim != 2:
-        raise UnsupportedError("embedding_bag: expected positions of shape (B, N); offsets have no form here")
+        raise UnsupportedError(
+            "embedding_bag: expected positions of shape (B, N); offsets have no form here"
+        )
     rows = embedding(input, weight, padding_idx)
     if mode == "sum":
         return sum(rows, 1)
@@ -112,9 +118,14 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         tensor._before_read("one_hot(num_classes=-1)")
         num_classes = int(amax(tensor).item()) + 1 if x.size else 0
     if tensor._asked() is None and x.size:
-        low, high = int(kernel("ReduceMin", keepdims=0)(x).item()), int(kernel("ReduceMax", keepdims=0)(x).item())
+        low, high = (
+            int(kernel("ReduceMin", keepdims=0)(x).item()),
+            int(kernel("ReduceMax", keepdims=0)(x).item()),
+        )
         if low < 0 or high >= num_classes:
-            raise AttributeValueError(f"one_hot: expected elements in [0, {num_classes}), got {low} to {high}")
+            raise AttributeValueError(
+                f"one_hot: expected elements in [0, {num_classes}), got {low} to {high}"
+            )
     values = Tensor(Array.from_buffer(b"\0" * 8 + b"\1" + b"\0" * 7, "int64", (2,)))
     attributes = {"axis": -1, "depth": int(num_classes)}
     out = kernel("OneHot", **attributes)(x, values._array)

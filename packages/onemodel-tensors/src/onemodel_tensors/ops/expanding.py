@@ -11,12 +11,19 @@ from onemodel_tensors.ops.arrays import reduce_sum, sum_to
 from onemodel_tensors.ops.reshaping import reshape, unsqueeze
 from onemodel_tensors.ops.sizes import axis_of, example, examples, size_of, sizes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
-__all__ = ["broadcast_shapes", "broadcast_tensors", "broadcast_to", "expand", "repeat", "repeat_interleave", "tile"]
+__all__ = [
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "broadcast_to",
+    "expand",
+    "repeat",
+    "repeat_interleave",
+    "tile",
+]
 
 
-@method()
 def expand(input: Tensor, *sizes: Any) -> Tensor:
     """A view of a larger shape: axes of extent 1 repeat, new axes may come in front.
 
@@ -36,15 +43,25 @@ def expand(input: Tensor, *sizes: Any) -> Tensor:
         )
     own = input.shape
     kept = tuple(
-        [own[i - lead] if type(s) is int and s == -1 and i >= lead else s for i, s in enumerate(wanted)]
+        [
+            own[i - lead] if type(s) is int and s == -1 and i >= lead else s
+            for i, s in enumerate(wanted)
+        ]
     )
     shape = examples(kept)
     for axis, extent in enumerate(shape):
         have = source.shape[axis - lead] if axis >= lead else 1
         if extent < 0 or (have != 1 and have != extent):
-            raise ShapeError(f"expand: expected extents that {source.shape} broadcasts to, got {wanted}")
+            raise ShapeError(
+                f"expand: expected extents that {source.shape} broadcasts to, got {wanted}"
+            )
     return recorded_view(
-        "Expand", input, {"shape": kept}, source.expand(shape), _expand_gradient, lambda a: a.expand(shape),
+        "Expand",
+        input,
+        {"shape": kept},
+        source.expand(shape),
+        _expand_gradient,
+        lambda a: a.expand(shape),
         (source.shape,),
     )
 
@@ -53,13 +70,11 @@ def _expand_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (sum_to(g, record.saved[0]),)
 
 
-@method()
 def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """A view with the shape of another tensor."""
     return expand(input, *other.shape)
 
 
-@method()
 def broadcast_to(input: Tensor, size: Any) -> Tensor:
     """A view of the shape that the tensor broadcasts to."""
     return expand(input, *size)
@@ -82,7 +97,6 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple([expand(t, *shape) for t in tensors])
 
 
-@method()
 def repeat(input: Tensor, *repeats: Any) -> Tensor:
     """Copies side by side: axis ``i`` ``repeats[i]`` times, new axes in front.
 
@@ -112,15 +126,15 @@ def _tile_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (reduce_sum(parts, tuple(range(0, 2 * len(shape), 2)), False).view_or_copy(shape),)
 
 
-@method()
 def tile(input: Tensor, *dims: Any) -> Tensor:
     """As :func:`repeat`; with fewer numbers than axes, the first axes are not repeated."""
     counts = sizes_of(dims)
     return repeat(input, *((1,) * (input._array.ndim - len(counts)) + counts))
 
 
-@method()
-def repeat_interleave(input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None) -> Tensor:
+def repeat_interleave(
+    input: Tensor, repeats: Any, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each element, or each slice along ``dim``, so many times in a row.
 
     Args:
@@ -151,8 +165,14 @@ def _by_counts(input: Tensor, repeats: Tensor, axis: int) -> Tensor:
     repeats._before_read("repeat_interleave(repeats)")
     counts = repeats._array.tolist()
     extent = input._array.shape[axis]
-    counts = [counts] * extent if isinstance(counts, int) else counts * (extent if len(counts) == 1 else 1)
+    counts = (
+        [counts] * extent
+        if isinstance(counts, int)
+        else counts * (extent if len(counts) == 1 else 1)
+    )
     if len(counts) != extent or any(c < 0 for c in counts):
-        raise ShapeError(f"repeat_interleave: expected {extent} numbers of at least 0, got {len(counts)}")
+        raise ShapeError(
+            f"repeat_interleave: expected {extent} numbers of at least 0, got {len(counts)}"
+        )
     positions = [position for position, count in enumerate(counts) for _ in range(count)]
     return index_select(input, axis, tensor(positions, dtype="int64"))

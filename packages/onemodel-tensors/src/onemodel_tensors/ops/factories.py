@@ -8,15 +8,30 @@ from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError
 from onemodel_tensors.apply import kernel, recorded, recorder_of
 from onemodel_tensors.dtypes import default_dtype, dtype_of, get_default_dtype
+from onemodel_tensors.ops.casts import to_dtype
+from onemodel_tensors.ops.comparison import eq
 from onemodel_tensors.ops.expanding import expand
 from onemodel_tensors.ops.promotion import result_type, scalar
+from onemodel_tensors.ops.reshaping import unsqueeze
 from onemodel_tensors.ops.sizes import example, examples, size_of, sizes_of
 from onemodel_tensors.recording import SymbolicSize
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "arange", "empty", "empty_like", "eye", "full", "full_like", "linspace", "logspace", "meshgrid", "ones",
-    "ones_like", "scalar_tensor", "zeros", "zeros_like",
+    "arange",
+    "empty",
+    "empty_like",
+    "eye",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "meshgrid",
+    "ones",
+    "ones_like",
+    "scalar_tensor",
+    "zeros",
+    "zeros_like",
 ]
 
 
@@ -53,7 +68,12 @@ def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: An
 
 
 def full(
-    size: Any, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """A tensor of one value; its dtype is the value's if none is given."""
     if isinstance(fill_value, Tensor):
@@ -70,12 +90,16 @@ def _like(input: Tensor, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
     return _filled(input.shape, value, wanted, requires_grad)
 
 
-def zeros_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def zeros_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Zeros of a tensor's shape and dtype."""
     return _like(input, 0, dtype, requires_grad)
 
 
-def ones_like(input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones_like(
+    input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Ones of a tensor's shape and dtype."""
     return _like(input, 1, dtype, requires_grad)
 
@@ -84,40 +108,53 @@ empty_like = zeros_like
 
 
 def full_like(
-    input: Tensor, fill_value: Any, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    input: Tensor,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """One value in a tensor's shape and dtype."""
     return _like(input, fill_value, dtype, requires_grad)
 
 
-@method("new_zeros")
-def new_zeros(input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_zeros(
+    input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Zeros of the tensor's dtype in another shape."""
     return zeros(*size, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-@method("new_ones")
-def new_ones(input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_ones(
+    input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Ones of the tensor's dtype in another shape."""
     return ones(*size, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-@method("new_empty")
-def new_empty(input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_empty(
+    input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """Zeros of the tensor's dtype in another shape."""
     return zeros(*size, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-@method("new_full")
 def new_full(
-    input: Tensor, size: Any, fill_value: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    input: Tensor,
+    size: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """One value of the tensor's dtype in another shape."""
     return full(size, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
-@method("new_tensor")
-def new_tensor(input: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def new_tensor(
+    input: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """A tensor of the same dtype with other values."""
     from onemodel_tensors.interop import tensor
 
@@ -125,7 +162,13 @@ def new_tensor(input: Tensor, data: Any, dtype: Any = None, requires_grad: bool 
 
 
 def arange(
-    start: Any, end: Any = None, step: Any = 1, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """``start, start + step, …`` before ``end``; from 0 if only one number is given.
 
@@ -162,7 +205,13 @@ def _bound(value: Any) -> Any:
 
 
 def linspace(
-    start: float, end: float, steps: int, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+    start: float,
+    end: float,
+    steps: int,
+    *,
+    dtype: Any = None,
+    requires_grad: bool = False,
+    device: Any = None,
 ) -> Tensor:
     """``steps`` numbers from ``start`` to ``end``, both included, evenly apart."""
     from onemodel_tensors.interop import tensor
@@ -172,24 +221,31 @@ def linspace(
         raise AttributeValueError(f"linspace: expected steps of at least 0, got {steps}")
     width = (end - start) / (count - 1) if count > 1 else 0.0
     half = count // 2
-    values = [start + width * i if i < half or count == 1 else end - width * (count - 1 - i) for i in range(count)]
+    values = [
+        start + width * i if i < half or count == 1 else end - width * (count - 1 - i)
+        for i in range(count)
+    ]
     made = tensor(values, dtype="float64").to(_dtype(dtype))
     return made.requires_grad_() if requires_grad else made
 
 
-def logspace(start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None) -> Tensor:
+def logspace(
+    start: float, end: float, steps: int, base: float = 10.0, *, dtype: Any = None
+) -> Tensor:
     """``base`` to the powers that :func:`linspace` gives."""
     from onemodel_tensors.ops.powers import pow
 
     return pow(base, linspace(start, end, steps, dtype="float64")).to(_dtype(dtype))
 
 
-def eye(n: Any, m: Any = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def eye(
+    n: Any, m: Any = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
+) -> Tensor:
     """The matrix (n, m) with ones on the main diagonal; square if ``m`` is not given."""
     rows, columns = size_of(n), size_of(n if m is None else m)
     if recorder_of((), (rows, columns)) is not None:
-        same = arange(rows).unsqueeze(1) == arange(columns).unsqueeze(0)
-        return same.to(_dtype(dtype))
+        same = eq(unsqueeze(arange(rows), 1), unsqueeze(arange(columns), 0))
+        return to_dtype(same, _dtype(dtype))
     shape = examples((rows, columns))
     return Tensor(kernel("EyeLike", dtype=_dtype(dtype), k=0, shape=shape)(), requires_grad)
 
@@ -206,7 +262,11 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     """
     if indexing not in ("ij", "xy"):
         raise AttributeValueError(f"meshgrid: expected indexing 'ij' or 'xy', got {indexing!r}")
-    listed = list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors)
+    listed = (
+        list(tensors[0])
+        if len(tensors) == 1 and isinstance(tensors[0], (list, tuple))
+        else list(tensors)
+    )
     listed = [t.reshape(1) if t._array.ndim == 0 else t for t in listed]
     exchange = indexing == "xy" and len(listed) > 1
     if exchange:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from onemodel_kernels import Array
 from onemodel_kernels.errors import DtypeError, ShapeError
-from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.apply import array_of, kernel, recorded
 from onemodel_tensors.dtypes import FLOATING, INTEGERS
 from onemodel_tensors.ops.arrays import zeros
 from onemodel_tensors.ops.sizes import axis_of
 from onemodel_tensors.ops.slicing import slice_axes
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["gather", "gather_axis", "index_select", "take", "take_along_dim"]
 
 
-def integer_index(index: Tensor, operator: str) -> Tensor:
+def integer_index(index: Any, operator: str) -> Tensor:
     """The index as int32 or int64.
 
     Raises:
@@ -53,10 +55,10 @@ def _gather_axis_gradient(record: BackwardRecord, g: Array) -> Gradients:
 def index_add_zeros(g: Array, index: Array, shape: tuple[int, ...], axis: int) -> Array:
     """Zeros of a shape plus the slices of ``g`` at positions of an axis, in the index's order."""
     rows = g.view_or_copy((*shape[:axis], index.size, *shape[axis + 1 :]))
-    return kernel("IndexAdd", axis=axis)(zeros(shape, g.dtype), index.view_or_copy((index.size,)), rows)
+    flat = index.view_or_copy((index.size,))
+    return array_of("IndexAdd", zeros(shape, g.dtype), flat, rows, axis=axis)
 
 
-@method()
 def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of an axis at the positions in a 1-D integer tensor.
 
@@ -73,14 +75,15 @@ def index_select(input: Tensor, dim: int, index: Tensor) -> Tensor:
         BoundsError: a position is outside the axis.
     """
     if index._array.ndim > 1:
-        raise ShapeError(f"index_select: expected a 1-D index, got shape {index._array.shape}; use input[index]")
+        raise ShapeError(
+            f"index_select: expected a 1-D index, got shape {index._array.shape}; use input[index]"
+        )
     if index._array.ndim == 0:
         index = index.reshape(1)
     axis = axis_of(dim, input._array.ndim, "index_select")
     return gather_axis(input if input._array.ndim else input.reshape(1), axis, index)
 
 
-@method()
 def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
     """``out[i, j, …] = input[i, …, index[i, j, …], …]`` with the index at axis ``dim``.
 
@@ -108,7 +111,9 @@ def gather(input: Tensor, dim: int, index: Tensor) -> Tensor:
 def _cut(input: Tensor, index: Tensor, axis: int, operator: str) -> Tensor:
     """The input without the positions of other axes that a smaller index does not reach."""
     have, want = input.shape, index.shape
-    if len(have) != len(want) or any(w > h for a, (h, w) in enumerate(zip(have, want)) if a != axis):
+    if len(have) != len(want) or any(
+        w > h for a, (h, w) in enumerate(zip(have, want)) if a != axis
+    ):
         raise ShapeError(
             f"{operator}: expected an index with the axes of the input, none but axis {axis} larger than in shape "
             f"{have}, got shape {want}"
@@ -123,7 +128,6 @@ def _gather_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (scatter(zeros(shape, g.dtype), i, g), None)
 
 
-@method()
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """As :func:`gather`, with the other axes of input and index broadcast; ``dim=None`` flattens both."""
     if dim is None:
@@ -133,7 +137,9 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     axis = axis_of(dim, input._array.ndim, "take_along_dim")
     x, i = list(input.shape), list(indices.shape)
     if len(x) != len(i):
-        raise ShapeError(f"take_along_dim: expected as many axes in the index as in {tuple(x)}, got {tuple(i)}")
+        raise ShapeError(
+            f"take_along_dim: expected as many axes in the index as in {tuple(x)}, got {tuple(i)}"
+        )
     at, count = x[axis], i[axis]
     x[axis] = i[axis] = 1
     common = list(broadcast_shapes(tuple(x), tuple(i)))
@@ -143,7 +149,6 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
     return gather(wide, axis, expand(indices, *common))
 
 
-@method()
 def take(input: Tensor, index: Tensor) -> Tensor:
     """The elements at positions in the flattened input; the index's shape."""
     return gather_axis(input.ravel(), 0, index)

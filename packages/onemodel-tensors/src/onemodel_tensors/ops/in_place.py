@@ -19,9 +19,9 @@ from onemodel_tensors.dtypes import category
 from onemodel_tensors.ops.arrays import sum_to, zeros
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
-__all__ = ["in_place", "write"]
+__all__ = ["in_place", "in_place_form", "write"]
 
 
 def in_place(target: Tensor, what: str, compute: Callable[[Tensor], Tensor]) -> Tensor:
@@ -48,6 +48,20 @@ def in_place(target: Tensor, what: str, compute: Callable[[Tensor], Tensor]) -> 
         return target
     _check_writable(target, what)
     return write(target, compute(target), what)
+
+
+def in_place_form(name: str, function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The method with a trailing underscore that belongs to an operator."""
+    what = f"{name}()"
+
+    def form(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return in_place(input, what, lambda x: function(x, *args, **kwargs))
+
+    form.__name__ = form.__qualname__ = name
+    form.__doc__ = (
+        f"The tensor becomes the result of ``{function.__name__}`` with it, and is returned."
+    )
+    return form
 
 
 def before_write(target: Tensor, what: str) -> None:
@@ -124,10 +138,7 @@ def _keep_overwritten(value: Tensor, storage: int) -> None:
     record = node.record if isinstance(node, Output) else node
     if isinstance(record, BackwardRecord):
         record.saved = tuple(
-            [
-                a.copy() if type(a) is Array and a.storage_id == storage else a
-                for a in record.saved
-            ]
+            [a.copy() if type(a) is Array and a.storage_id == storage else a for a in record.saved]
         )
         record.versions = tuple([a.version for a in record.saved if type(a) is Array])
 
@@ -139,14 +150,22 @@ def _write_gradient(record: BackwardRecord, g: Array) -> Gradients:
     if record.needs(0):
         kept = g.copy()
         replay(kept).fill(0)
-    return kept, written.copy() if written is not None and written.storage_id == g.storage_id else written
+    return (
+        kept,
+        written.copy() if written is not None and written.storage_id == g.storage_id else written,
+    )
 
 
 def _renew_views(base: Tensor) -> None:
     """Put every live view of a changed base after the change."""
     for known in base._views or ():
         view = known()
-        if view is None or view._view is None or view._view.base is not base or isinstance(view._node, Leaf):
+        if (
+            view is None
+            or view._view is None
+            or view._view.base is not base
+            or isinstance(view._node, Leaf)
+        ):
             continue
         if base._node is None:
             view._node = None
@@ -161,7 +180,9 @@ def _view_gradient(record: BackwardRecord, g: Array) -> Gradients:
     part = replay(whole)
     if 0 in part.strides and part.size:
         # An expanded view repeats elements: their gradients are summed, not overwritten.
-        ranges = tuple(1 if stride == 0 else extent for extent, stride in zip(part.shape, part.strides))
+        ranges = tuple(
+            1 if stride == 0 else extent for extent, stride in zip(part.shape, part.strides)
+        )
         g = sum_to(g, ranges)
         for axis, stride in enumerate(part.strides):
             if stride == 0:
@@ -170,7 +191,6 @@ def _view_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (whole,)
 
 
-@method()
 def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     """Write the values of ``src``, broadcast and cast, into the tensor, and return it.
 
@@ -189,7 +209,6 @@ def copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Tensor:
     return write(input, value, "copy_()")
 
 
-@method()
 def fill_(input: Tensor, value: Any) -> Tensor:
     """Write one value into every element, and return the tensor."""
     before_write(input, "fill_()")
@@ -199,7 +218,6 @@ def fill_(input: Tensor, value: Any) -> Tensor:
     return write(input, source.expand(input._array.shape), "fill_()")
 
 
-@method()
 def zero_(input: Tensor) -> Tensor:
     """Write 0 into every element, and return the tensor."""
     before_write(input, "zero_()")
@@ -209,7 +227,6 @@ def zero_(input: Tensor) -> Tensor:
     return write(input, zero.expand(input._array.shape), "zero_()")
 
 
-@method()
 def detach_(input: Tensor) -> Tensor:
     """Make the tensor a leaf without history, and return it."""
     if input._asked() is None:

@@ -28,7 +28,7 @@ from onemodel_tensors.ops.sizes import size_of
 from onemodel_tensors.ops.slicing import OPEN_END, OPEN_START, select, slice_axes
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.recording import SymbolicSize
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["index_put"]
 
@@ -36,7 +36,6 @@ Positions = list[tuple[int, Tensor]]
 """Axes of a view and the integer tensors that index them, in ascending order."""
 
 
-@method("__getitem__")
 def getitem(input: Tensor, key: Any) -> Tensor:
     """The part of a tensor that a key names.
 
@@ -51,7 +50,6 @@ def getitem(input: Tensor, key: Any) -> Tensor:
     return _gathered(viewed, positions) if positions else viewed
 
 
-@method("__setitem__")
 def setitem(input: Tensor, key: Any, value: Any) -> None:
     """Write a value, broadcast and cast, into the part of a tensor that a key names.
 
@@ -125,7 +123,9 @@ def _without_ellipsis(input: Tensor, key: tuple[Any, ...]) -> list[Any]:
     used = sum(_axes_used(item) for item in items)
     rank = input._array.ndim
     if used > rank:
-        raise BoundsError(f"index: expected at most {rank} indices for shape {input._array.shape}, got {used}")
+        raise BoundsError(
+            f"index: expected at most {rank} indices for shape {input._array.shape}, got {used}"
+        )
     dots = [n for n, item in enumerate(items) if item is Ellipsis]
     if len(dots) > 1:
         raise BoundsError("index: expected at most one ellipsis")
@@ -136,10 +136,15 @@ def _without_ellipsis(input: Tensor, key: tuple[Any, ...]) -> list[Any]:
 def _item(entry: Any) -> Any:
     if entry is None or entry is Ellipsis or isinstance(entry, (slice, Tensor, SymbolicSize)):
         return entry
-    if entry is True or entry is False or isinstance(entry, (list, range)) or hasattr(entry, "dtype"):
+    if (
+        entry is True
+        or entry is False
+        or isinstance(entry, (list, range))
+        or hasattr(entry, "dtype")
+    ):
         from onemodel_tensors.interop import tensor
 
-        if getattr(entry, "ndim", 1) == 0 and getattr(entry, "dtype", None) != bool:
+        if getattr(entry, "ndim", 1) == 0 and str(getattr(entry, "dtype", "")) != "bool":
             return operator.index(entry)
         made = tensor(list(entry) if isinstance(entry, range) else entry)
         return made.long() if made._array.size == 0 and made._array.dtype in FLOATING else made
@@ -171,7 +176,9 @@ def _positions_of(input: Tensor, item: Tensor, axis: int) -> list[Tensor]:
     item._before_read("boolean-mask index")
     wanted = input._array.shape[axis : axis + item._array.ndim]
     if item._array.shape != wanted:
-        raise ShapeError(f"index: expected a mask of shape {wanted} at axis {axis}, got {item._array.shape}")
+        raise ShapeError(
+            f"index: expected a mask of shape {wanted} at axis {axis}, got {item._array.shape}"
+        )
     return list(nonzero(item, as_tuple=True))
 
 
@@ -248,7 +255,9 @@ def _placed(view: Tensor, positions: Positions, value: Tensor, accumulate: bool)
         value = value.select(0, 0)
     value = value.expand(*wanted)
     if lead:
-        value = permute(value, (*range(lead, lead + rank), *range(lead), *range(lead + rank, len(wanted))))
+        value = permute(
+            value, (*range(lead, lead + rank), *range(lead), *range(lead + rank, len(wanted)))
+        )
     placed = scatter_nd(front, index, value, accumulate)
     inverse = [0] * len(order)
     for position, axis in enumerate(order):
@@ -256,7 +265,6 @@ def _placed(view: Tensor, positions: Positions, value: Tensor, accumulate: bool)
     return permute(placed, tuple(inverse))
 
 
-@method()
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """The input with ``values`` at positions given by one integer or bool tensor for each leading axis.
 
@@ -272,5 +280,7 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     key = tuple([slice(None) if index is None else index for index in indices])
     view, positions = _split(input, key)
     if not positions:
-        raise DtypeError("index_put: expected at least one integer or bool tensor among the indices")
+        raise DtypeError(
+            "index_put: expected at least one integer or bool tensor among the indices"
+        )
     return _placed(view, positions, cast_like(values, input, "index_put"), accumulate)

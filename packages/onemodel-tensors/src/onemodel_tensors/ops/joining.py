@@ -82,7 +82,10 @@ def stack(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
 
 def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors side by side: along axis 1, or axis 0 if they have only one."""
-    return cat([t if t._array.ndim else t.reshape(1) for t in tensors], 1 if tensors[0]._array.ndim > 1 else 0)
+    return cat(
+        [t if t._array.ndim else t.reshape(1) for t in tensors],
+        1 if tensors[0]._array.ndim > 1 else 0,
+    )
 
 
 def vstack(tensors: Sequence[Tensor]) -> Tensor:

@@ -30,7 +30,11 @@ def _refuse_trace(input: Tensor, operator: str) -> None:
 
 
 def nll_loss(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, ignore_index: int = -100, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    ignore_index: int = -100,
+    reduction: str = "mean",
 ) -> Tensor:
     """``-weight[target] * input[target]``; the mean is divided by the sum of the weights.
 
@@ -56,19 +60,25 @@ def nll_loss(
     return div(sum(losses), sum(weights))
 
 
-def _losses(input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int) -> tuple[Tensor, Tensor]:
+def _losses(
+    input: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
+) -> tuple[Tensor, Tensor]:
     x, t = input._array, to_dtype(integer_index(target, "nll_loss"), "int64")._array
     if x.ndim < 2 or t.shape != (x.shape[0], *x.shape[2:]):
         raise ShapeError(
             f"nll_loss: expected scores (N, C, …) and classes (N, …), got shapes {x.shape} and {t.shape}"
         )
     if weight is not None and weight._array.shape != (x.shape[1],):
-        raise ShapeError(f"nll_loss: expected a weight of shape ({x.shape[1]},), got {weight._array.shape}")
+        raise ShapeError(
+            f"nll_loss: expected a weight of shape ({x.shape[1]},), got {weight._array.shape}"
+        )
     w = None if weight is None else weight._array
     losses, weights = kernel("NllLoss", ignore_index=int(ignore_index))(x, t, w)
     saved = (x.shape, t, w)
     attributes = {"ignore_index": int(ignore_index)}
-    return recorded("NllLoss", (input, target, weight), attributes, losses, _nll_gradient, saved), Tensor(weights)
+    return recorded(
+        "NllLoss", (input, target, weight), attributes, losses, _nll_gradient, saved
+    ), Tensor(weights)
 
 
 def _nll_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -101,7 +111,9 @@ def cross_entropy(
     """
     _refuse_trace(input, "cross_entropy")
     if not 0 <= label_smoothing <= 1:
-        raise AttributeValueError(f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}")
+        raise AttributeValueError(
+            f"cross_entropy: expected label_smoothing in [0, 1], got {label_smoothing}"
+        )
     axis = 1 if input._array.ndim > 1 else 0
     logp = log_softmax(input, axis)
     if target._array.dtype in FLOATING:
@@ -177,8 +189,13 @@ def ctc_loss(
     require_floating(log_probs, "ctc_loss")
     if log_probs._array.ndim == 2:
         losses = ctc_loss(
-            log_probs.unsqueeze(1), targets.reshape(1, -1), _lengths(input_lengths).reshape(1),
-            _lengths(target_lengths).reshape(1), blank, reduction, zero_infinity,
+            log_probs.unsqueeze(1),
+            targets.reshape(1, -1),
+            _lengths(input_lengths).reshape(1),
+            _lengths(target_lengths).reshape(1),
+            blank,
+            reduction,
+            zero_infinity,
         )
         return losses.reshape(())
     x = log_probs._array

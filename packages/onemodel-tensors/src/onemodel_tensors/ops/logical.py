@@ -12,15 +12,25 @@ from onemodel_tensors.ops.arrays import NOT
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.promotion import operands
 from onemodel_tensors.record import NO_ATTRIBUTES
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "bitwise_and", "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor",
-    "isfinite", "isinf", "isnan", "logical_and", "logical_not", "logical_or", "logical_xor",
+    "bitwise_and",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
 ]
 
 
-@method()
 def logical_not(input: Tensor) -> Tensor:
     """``not x``; numbers are first compared with 0."""
     x = to_dtype(input, "bool")
@@ -33,19 +43,16 @@ def _logical(operator: str, input: Tensor, other: Tensor) -> Tensor:
     return recorded(operator, (a, b), NO_ATTRIBUTES, out, None)
 
 
-@method()
 def logical_and(input: Tensor, other: Tensor) -> Tensor:
     """``input and other``."""
     return _logical("And", input, other)
 
 
-@method()
 def logical_or(input: Tensor, other: Tensor) -> Tensor:
     """``input or other``."""
     return _logical("Or", input, other)
 
 
-@method()
 def logical_xor(input: Tensor, other: Tensor) -> Tensor:
     """Whether exactly one is true."""
     return _logical("Xor", input, other)
@@ -60,25 +67,21 @@ def _bitwise(operator: str, on_bools: str, input: Any, other: Any) -> Tensor:
     return recorded(name, (a, b), NO_ATTRIBUTES, kernel(name)(a._array, b._array), None)
 
 
-@method("bitwise_and", "__and__", "__rand__")
 def bitwise_and(input: Any, other: Any) -> Tensor:
     """``input & other``: bit by bit for integers, logical for bools."""
     return _bitwise("BitwiseAnd", "And", input, other)
 
 
-@method("bitwise_or", "__or__", "__ror__")
 def bitwise_or(input: Any, other: Any) -> Tensor:
     """``input | other``: bit by bit for integers, logical for bools."""
     return _bitwise("BitwiseOr", "Or", input, other)
 
 
-@method("bitwise_xor", "__xor__", "__rxor__")
 def bitwise_xor(input: Any, other: Any) -> Tensor:
     """``input ^ other``: bit by bit for integers, logical for bools."""
     return _bitwise("BitwiseXor", "Xor", input, other)
 
 
-@method("bitwise_not", "__invert__")
 def bitwise_not(input: Tensor) -> Tensor:
     """``~input``: bit by bit for integers, logical for bools."""
     dtype = input._array.dtype
@@ -96,13 +99,11 @@ def _shift(direction: str, input: Any, other: Any) -> Tensor:
     return recorded("BitShift", (a, b), {"direction": direction}, out, None)
 
 
-@method("bitwise_left_shift", "__lshift__")
 def bitwise_left_shift(input: Any, other: Any) -> Tensor:
     """``input << other``."""
     return _shift("LEFT", input, other)
 
 
-@method("bitwise_right_shift", "__rshift__")
 def bitwise_right_shift(input: Any, other: Any) -> Tensor:
     """``input >> other``."""
     return _shift("RIGHT", input, other)
@@ -117,19 +118,16 @@ def _test(input: Tensor, operator: str) -> Tensor:
     return recorded(operator, (input,), NO_ATTRIBUTES, out, None)
 
 
-@method()
 def isnan(input: Tensor) -> Tensor:
     """Whether each element is NaN."""
     return _test(input, "IsNaN")
 
 
-@method()
 def isinf(input: Tensor) -> Tensor:
     """Whether each element is infinite."""
     return _test(input, "IsInf")
 
 
-@method()
 def isfinite(input: Tensor) -> Tensor:
     """Whether each element is neither infinite nor NaN."""
     return logical_not(logical_or(isinf(input), isnan(input)))

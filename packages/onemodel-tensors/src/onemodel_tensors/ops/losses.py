@@ -19,9 +19,20 @@ from onemodel_tensors.ops.statistics import cosine_similarity, pairwise_distance
 from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "gaussian_nll_loss",
-    "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "margin_ranking_loss", "mse_loss", "poisson_nll_loss",
-    "smooth_l1_loss", "soft_margin_loss", "triplet_margin_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cosine_embedding_loss",
+    "gaussian_nll_loss",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "margin_ranking_loss",
+    "mse_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
 ]
 
 
@@ -37,7 +48,9 @@ def reduced(loss: Tensor, reduction: str, operator: str) -> Tensor:
         return sum(loss)
     if reduction == "none":
         return loss
-    raise AttributeValueError(f"{operator}: expected reduction 'none', 'mean' or 'sum', got {reduction!r}")
+    raise AttributeValueError(
+        f"{operator}: expected reduction 'none', 'mean' or 'sum', got {reduction!r}"
+    )
 
 
 def _same_shape(input: Tensor, target: Tensor, operator: str) -> None:
@@ -68,7 +81,9 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     return reduced(abs(sub(input, target)), reduction, "l1_loss")
 
 
-def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
+def smooth_l1_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0
+) -> Tensor:
     """``d**2 / (2*beta)`` where ``d = |input - target|`` is below ``beta``, else ``d - beta / 2``."""
     _same_shape(input, target, "smooth_l1_loss")
     if beta < 0:
@@ -77,17 +92,23 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     if beta == 0:
         return reduced(distance, reduction, "smooth_l1_loss")
     near = mul(square(distance), 0.5 / beta)
-    return reduced(where(lt(distance, beta), near, sub(distance, 0.5 * beta)), reduction, "smooth_l1_loss")
+    return reduced(
+        where(lt(distance, beta), near, sub(distance, 0.5 * beta)), reduction, "smooth_l1_loss"
+    )
 
 
-def huber_loss(input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0) -> Tensor:
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0
+) -> Tensor:
     """``d**2 / 2`` where ``d = |input - target|`` is below ``delta``, else ``delta * (d - delta / 2)``."""
     _same_shape(input, target, "huber_loss")
     if delta <= 0:
         raise AttributeValueError(f"huber_loss: expected delta above 0, got {delta}")
     distance = abs(sub(input, target))
     far = mul(sub(distance, 0.5 * delta), delta)
-    return reduced(where(lt(distance, delta), mul(square(distance), 0.5), far), reduction, "huber_loss")
+    return reduced(
+        where(lt(distance, delta), mul(square(distance), 0.5), far), reduction, "huber_loss"
+    )
 
 
 def binary_cross_entropy(
@@ -112,7 +133,10 @@ def binary_cross_entropy(
 
 
 def binary_cross_entropy_with_logits(
-    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean",
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """The binary cross entropy of ``sigmoid(input)``, without overflow.
@@ -138,7 +162,9 @@ def binary_cross_entropy_with_logits(
     return reduced(loss, reduction, "binary_cross_entropy_with_logits")
 
 
-def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
+def kl_div(
+    input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False
+) -> Tensor:
     """``target * (log(target) - input)``, 0 where the target is 0.
 
     Args:
@@ -159,11 +185,22 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 
 
 def poisson_nll_loss(
-    input: Tensor, target: Tensor, log_input: bool = True, full: bool = False, eps: float = 1e-8,
+    input: Tensor,
+    target: Tensor,
+    log_input: bool = True,
+    full: bool = False,
+    eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """``e**input - target * input`` (``log_input``), or ``input - target * log(input + eps)``; ``full`` adds Stirling."""
-    loss = sub(exp(input), mul(target, input)) if log_input else sub(input, mul(target, log(add(input, eps))))
+    """``e**input - target * input`` (``log_input``), or ``input - target * log(input + eps)``.
+
+    ``full`` adds Stirling's approximation of ``log(target!)``.
+    """
+    loss = (
+        sub(exp(input), mul(target, input))
+        if log_input
+        else sub(input, mul(target, log(add(input, eps))))
+    )
     if full:
         safe = clamp(target, min=1.0)
         stirling = add(sub(mul(target, log(safe)), target), mul(log(mul(safe, 2 * math.pi)), 0.5))
@@ -172,19 +209,32 @@ def poisson_nll_loss(
 
 
 def gaussian_nll_loss(
-    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+    input: Tensor,
+    target: Tensor,
+    var: Any,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
 ) -> Tensor:
     """``(log(var) + (input - target)**2 / var) / 2`` with ``var`` at least ``eps``; ``full`` adds ``log(2*pi) / 2``."""
-    spread: Tensor = clamp(var, min=eps) if isinstance(var, Tensor) else mul(input.detach() * 0 + 1, max(var, eps))
+    spread: Tensor = (
+        clamp(var, min=eps)
+        if isinstance(var, Tensor)
+        else mul(input.detach() * 0 + 1, max(var, eps))
+    )
     loss = mul(add(log(spread), square(sub(input, target)) / spread), 0.5)
     loss = add(loss, 0.5 * math.log(2 * math.pi)) if full else loss
     return reduced(loss, reduction, "gaussian_nll_loss")
 
 
-def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
     """``input`` where the target is 1, ``max(0, margin - input)`` where it is -1."""
     far = relu(sub(margin, input))
-    return reduced(where(target == 1, input, where(target == -1, far, 0.0)), reduction, "hinge_embedding_loss")
+    return reduced(
+        where(target == 1, input, where(target == -1, far, 0.0)), reduction, "hinge_embedding_loss"
+    )
 
 
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
@@ -210,8 +260,14 @@ def cosine_embedding_loss(
 
 
 def triplet_margin_loss(
-    anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6,
-    swap: bool = False, reduction: str = "mean",
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
 ) -> Tensor:
     """``max(0, |anchor - positive| - |anchor - negative| + margin)`` over the last axis.
 

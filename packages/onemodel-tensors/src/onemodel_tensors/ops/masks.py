@@ -6,12 +6,11 @@ from typing import Any
 
 from onemodel_kernels.errors import DtypeError
 from onemodel_tensors.apply import kernel
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["argwhere", "bincount", "masked_select", "nonzero", "unique"]
 
 
-@method()
 def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The positions of the elements that are not 0, in row-major order.
 
@@ -29,14 +28,12 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     return columns.t().contiguous()
 
 
-@method()
 def argwhere(input: Tensor) -> Tensor:
     """As :func:`nonzero` without ``as_tuple``."""
     result: Tensor = nonzero(input)
     return result
 
 
-@method()
 def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The elements where a bool mask is true, in row-major order, after broadcasting; 1-D.
 
@@ -53,9 +50,12 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     return gather_axis(x.ravel(), 0, positions)
 
 
-@method()
 def unique(
-    input: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The distinct elements in ascending order, or the distinct slices of an axis.
 
@@ -78,7 +78,6 @@ def unique(
     return results[0] if len(results) == 1 else tuple(results)
 
 
-@method()
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs in a 1-D tensor, or the sum of the weights at it."""
     from onemodel_tensors.ops.factories import ones, zeros

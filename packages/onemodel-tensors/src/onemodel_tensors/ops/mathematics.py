@@ -12,16 +12,58 @@ from onemodel_kernels import Array, Kernel
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.ops.arrays import (
-    ADD, DIV, MUL, NEG, SQRT, SQUARE, SUB, number, scaled, zeros,
+    ADD,
+    DIV,
+    EQUAL,
+    EXP,
+    LESS,
+    LOG,
+    MUL,
+    NEG,
+    SQRT,
+    SQUARE,
+    SUB,
+    WHERE,
+    number,
+    scaled,
+    zeros,
 )
 from onemodel_tensors.ops.promotion import floating
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradient, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "exp", "expm1", "floor",
-    "frac", "log", "log10", "log1p", "log2", "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt",
-    "square", "tan", "tanh", "trunc",
+    "abs",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "ceil",
+    "cos",
+    "cosh",
+    "erf",
+    "exp",
+    "expm1",
+    "floor",
+    "frac",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "reciprocal",
+    "round",
+    "rsqrt",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
+    "trunc",
 ]
 
 _ABS, _SIGN = Kernel("Abs"), Kernel("Sign")
@@ -50,14 +92,15 @@ def _rounding(operator: str, input: Tensor) -> Tensor:
     if input._array.dtype not in FLOATING:
         return input
     shape = input._array.shape
-    return recorded(operator, (input,), NO_ATTRIBUTES, kernel(operator)(input._array), _zero, (shape,))
+    return recorded(
+        operator, (input,), NO_ATTRIBUTES, kernel(operator)(input._array), _zero, (shape,)
+    )
 
 
 def _zero(record: BackwardRecord, g: Array) -> Gradients:
     return (zeros(record.saved[0], g.dtype),)
 
 
-@method("abs", "__abs__", "absolute")
 def abs(input: Tensor) -> Tensor:
     """``|x|`` in the tensor's dtype; the gradient at 0 is 0."""
     x = input._array
@@ -68,31 +111,28 @@ def _abs_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, _SIGN(record.saved[0])),)
 
 
-@method("sign", "sgn")
 def sign(input: Tensor) -> Tensor:
     """-1, 0 or 1; the gradient is zero."""
-    return recorded("Sign", (input,), NO_ATTRIBUTES, _SIGN(input._array), _zero, (input._array.shape,))
+    return recorded(
+        "Sign", (input,), NO_ATTRIBUTES, _SIGN(input._array), _zero, (input._array.shape,)
+    )
 
 
-@method()
 def floor(input: Tensor) -> Tensor:
     """The greatest integer not above ``x``; the gradient is zero."""
     return _rounding("Floor", input)
 
 
-@method()
 def ceil(input: Tensor) -> Tensor:
     """The smallest integer not below ``x``; the gradient is zero."""
     return _rounding("Ceil", input)
 
 
-@method("trunc", "fix")
 def trunc(input: Tensor) -> Tensor:
     """``x`` without its fraction; the gradient is zero."""
     return _rounding("Trunc", input)
 
 
-@method()
 def frac(input: Tensor) -> Tensor:
     """``x - trunc(x)``."""
     from onemodel_tensors.ops.arithmetic import sub
@@ -100,7 +140,6 @@ def frac(input: Tensor) -> Tensor:
     return sub(input, trunc(input))
 
 
-@method()
 def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     """The nearest integer, or the nearest multiple of ``10**-decimals``; half goes to even. The gradient is zero."""
     if decimals == 0:
@@ -113,7 +152,6 @@ def round(input: Tensor, *, decimals: int = 0) -> Tensor:
     return mul(_rounding("Round", div(input, factor)), factor)
 
 
-@method()
 def sqrt(input: Tensor) -> Tensor:
     """``x ** 0.5``; NaN below 0."""
     return _from_output("Sqrt", input, _sqrt_gradient)
@@ -124,7 +162,6 @@ def _sqrt_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, ADD(y, y)),)
 
 
-@method()
 def rsqrt(input: Tensor) -> Tensor:
     """``x ** -0.5``."""
     return _from_output("Rsqrt", input, _rsqrt_gradient)
@@ -135,7 +172,6 @@ def _rsqrt_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (scaled(MUL(g, MUL(SQUARE(y), y)), -0.5),)
 
 
-@method()
 def reciprocal(input: Tensor) -> Tensor:
     """``1 / x``."""
     return _from_output("Reciprocal", input, _reciprocal_gradient)
@@ -145,7 +181,6 @@ def _reciprocal_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (NEG(MUL(g, SQUARE(record.saved[0]))),)
 
 
-@method()
 def square(input: Tensor) -> Tensor:
     """``x * x`` in the tensor's dtype."""
     from onemodel_tensors.ops.arithmetic import mul
@@ -153,7 +188,6 @@ def square(input: Tensor) -> Tensor:
     return mul(input, input)
 
 
-@method()
 def exp(input: Tensor) -> Tensor:
     """``e ** x``."""
     return _from_output("Exp", input, _exp_gradient)
@@ -163,10 +197,20 @@ def _exp_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, record.saved[0]),)
 
 
-@method()
 def expm1(input: Tensor) -> Tensor:
     """``e ** x - 1``, accurate near 0."""
-    return _from_output("Expm1", input, _expm1_gradient)
+    x = floating(input, "expm1")
+    out = _expm1(x._array)
+    return recorded("Expm1", (x,), NO_ATTRIBUTES, out, _expm1_gradient, (out,))
+
+
+def _expm1(x: Array) -> Array:
+    # The steps are those that a graph takes, which has no such operator; so the bits are the same there.
+    one = _one(x)
+    t = kernel("Tanh")(scaled(x, 0.5))
+    near = DIV(scaled(t, 2.0), SUB(one, t))
+    result: Array = WHERE(LESS(_ABS(x), one), near, SUB(EXP(x), one))
+    return result
 
 
 def _expm1_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -174,7 +218,6 @@ def _expm1_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, ADD(y, _one(y))),)
 
 
-@method()
 def log(input: Tensor) -> Tensor:
     """The natural logarithm; -inf at 0, NaN below."""
     return _from_input("Log", input, _log_gradient)
@@ -184,30 +227,46 @@ def _log_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, record.saved[0]),)
 
 
-@method()
 def log2(input: Tensor) -> Tensor:
     """The logarithm to base 2."""
-    return _from_input("Log2", input, _log2_gradient)
+    return _scaled_log("Log2", 2.0, input, _log2_gradient)
+
+
+def _scaled_log(operator: str, base: float, input: Tensor, gradient: Gradient) -> Tensor:
+    # As a graph computes it, which has no such operator; so the bits are the same there.
+    x = floating(input, operator.lower())
+    out = scaled(LOG(x._array), 1.0 / math.log(base))
+    return recorded(operator, (x,), NO_ATTRIBUTES, out, gradient, (x._array,))
 
 
 def _log2_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, scaled(record.saved[0], math.log(2.0))),)
 
 
-@method()
 def log10(input: Tensor) -> Tensor:
     """The logarithm to base 10."""
-    return _from_input("Log10", input, _log10_gradient)
+    return _scaled_log("Log10", 10.0, input, _log10_gradient)
 
 
 def _log10_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, scaled(record.saved[0], math.log(10.0))),)
 
 
-@method()
 def log1p(input: Tensor) -> Tensor:
     """``log(1 + x)``, accurate near 0."""
-    return _from_input("Log1p", input, _log1p_gradient)
+    x = floating(input, "log1p")
+    array = x._array
+    return recorded("Log1p", (x,), NO_ATTRIBUTES, _log1p(array), _log1p_gradient, (array,))
+
+
+def _log1p(x: Array) -> Array:
+    # Kahan's correction, in the steps that a graph takes: with u = 1 + x rounded, log(u) * (x / (u - 1)).
+    one = _one(x)
+    u = ADD(x, one)
+    d = SUB(u, one)
+    plain = kernel("Or")(EQUAL(d, number(0.0, x.dtype)), kernel("IsInf")(u))
+    result: Array = WHERE(plain, x, MUL(LOG(u), DIV(x, d)))
+    return result
 
 
 def _log1p_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -215,7 +274,6 @@ def _log1p_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, ADD(x, _one(x))),)
 
 
-@method()
 def sin(input: Tensor) -> Tensor:
     """The sine of ``x`` in radians."""
     return _from_input("Sin", input, _sin_gradient)
@@ -225,7 +283,6 @@ def _sin_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, kernel("Cos")(record.saved[0])),)
 
 
-@method()
 def cos(input: Tensor) -> Tensor:
     """The cosine of ``x`` in radians."""
     return _from_input("Cos", input, _cos_gradient)
@@ -235,7 +292,6 @@ def _cos_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (NEG(MUL(g, kernel("Sin")(record.saved[0]))),)
 
 
-@method()
 def tan(input: Tensor) -> Tensor:
     """The tangent of ``x`` in radians."""
     return _from_output("Tan", input, _tan_gradient)
@@ -246,7 +302,6 @@ def _tan_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, ADD(SQUARE(y), _one(y))),)
 
 
-@method("asin", "arcsin")
 def asin(input: Tensor) -> Tensor:
     """The angle in ``[-pi/2, pi/2]`` whose sine is ``x``."""
     return _from_input("Asin", input, _asin_gradient)
@@ -257,7 +312,6 @@ def _asin_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SQRT(SUB(_one(x), SQUARE(x)))),)
 
 
-@method("acos", "arccos")
 def acos(input: Tensor) -> Tensor:
     """The angle in ``[0, pi]`` whose cosine is ``x``."""
     return _from_input("Acos", input, _acos_gradient)
@@ -268,7 +322,6 @@ def _acos_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (NEG(DIV(g, SQRT(SUB(_one(x), SQUARE(x))))),)
 
 
-@method("atan", "arctan")
 def atan(input: Tensor) -> Tensor:
     """The angle in ``(-pi/2, pi/2)`` whose tangent is ``x``."""
     return _from_input("Atan", input, _atan_gradient)
@@ -279,7 +332,6 @@ def _atan_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, ADD(SQUARE(x), _one(x))),)
 
 
-@method()
 def sinh(input: Tensor) -> Tensor:
     """``(e**x - e**-x) / 2``."""
     return _from_input("Sinh", input, _sinh_gradient)
@@ -289,7 +341,6 @@ def _sinh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, kernel("Cosh")(record.saved[0])),)
 
 
-@method()
 def cosh(input: Tensor) -> Tensor:
     """``(e**x + e**-x) / 2``."""
     return _from_input("Cosh", input, _cosh_gradient)
@@ -299,7 +350,6 @@ def _cosh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, kernel("Sinh")(record.saved[0])),)
 
 
-@method("asinh", "arcsinh")
 def asinh(input: Tensor) -> Tensor:
     """The value whose hyperbolic sine is ``x``."""
     return _from_input("Asinh", input, _asinh_gradient)
@@ -310,7 +360,6 @@ def _asinh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SQRT(ADD(SQUARE(x), _one(x)))),)
 
 
-@method("acosh", "arccosh")
 def acosh(input: Tensor) -> Tensor:
     """The non-negative value whose hyperbolic cosine is ``x``; NaN below 1."""
     return _from_input("Acosh", input, _acosh_gradient)
@@ -321,7 +370,6 @@ def _acosh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SQRT(SUB(SQUARE(x), _one(x)))),)
 
 
-@method("atanh", "arctanh")
 def atanh(input: Tensor) -> Tensor:
     """The value whose hyperbolic tangent is ``x``."""
     return _from_input("Atanh", input, _atanh_gradient)
@@ -332,7 +380,6 @@ def _atanh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SUB(_one(x), SQUARE(x))),)
 
 
-@method()
 def tanh(input: Tensor) -> Tensor:
     """``(e**x - e**-x) / (e**x + e**-x)``."""
     return _from_output("Tanh", input, _tanh_gradient)
@@ -342,7 +389,6 @@ def _tanh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel("TanhGrad")(record.saved[0], g),)
 
 
-@method()
 def sigmoid(input: Tensor) -> Tensor:
     """``1 / (1 + e**-x)``."""
     return _from_output("Sigmoid", input, _sigmoid_gradient)
@@ -352,7 +398,6 @@ def _sigmoid_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel("SigmoidGrad")(record.saved[0], g),)
 
 
-@method()
 def erf(input: Tensor) -> Tensor:
     """The error function ``2 / sqrt(pi) * integral of e**-t**2 from 0 to x``."""
     return _from_input("Erf", input, _erf_gradient)

@@ -18,7 +18,14 @@ from onemodel_tensors.ops.promotion import require_floating
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["batch_norm", "group_norm", "instance_norm", "layer_norm", "local_response_norm", "rms_norm"]
+__all__ = [
+    "batch_norm",
+    "group_norm",
+    "instance_norm",
+    "layer_norm",
+    "local_response_norm",
+    "rms_norm",
+]
 
 _SQRT, _RECIPROCAL = Kernel("Sqrt"), Kernel("Reciprocal")
 _MACHINE_EPSILON = {"float32": 1.1920928955078125e-07, "float64": 2.220446049250313e-16}
@@ -30,7 +37,9 @@ def _filled(shape: tuple[int, ...], value: float, dtype: str) -> Tensor:
 
 def _check_vector(tensor: Tensor | None, shape: tuple[int, ...], name: str, operator: str) -> None:
     if tensor is not None and tensor._array.shape != shape:
-        raise ShapeError(f"{operator}: expected a {name} of shape {shape}, got {tensor._array.shape}")
+        raise ShapeError(
+            f"{operator}: expected a {name} of shape {shape}, got {tensor._array.shape}"
+        )
 
 
 def batch_norm(
@@ -65,7 +74,10 @@ def batch_norm(
         raise ShapeError(f"batch_norm: expected an input (N, C, …), got shape {x.shape}")
     channels = (x.shape[1],)
     for tensor, name in (
-        (running_mean, "running_mean"), (running_var, "running_var"), (weight, "weight"), (bias, "bias"),
+        (running_mean, "running_mean"),
+        (running_var, "running_var"),
+        (weight, "weight"),
+        (bias, "bias"),
     ):
         _check_vector(tensor, channels, name, "batch_norm")
     scale = _filled(channels, 1, x.dtype) if weight is None else weight
@@ -73,12 +85,16 @@ def batch_norm(
     if training:
         return _train(input, running_mean, running_var, scale, shift, momentum, eps)
     if running_mean is None or running_var is None:
-        raise AttributeValueError("batch_norm: expected running_mean and running_var when not training")
+        raise AttributeValueError(
+            "batch_norm: expected running_mean and running_var when not training"
+        )
     mean, var = running_mean._array, running_var._array
     out = kernel("BatchNormalization", epsilon=float(eps))(x, scale._array, shift._array, mean, var)
     inputs = (input, scale, shift, running_mean, running_var)
     saved = (x, scale._array, mean, var)
-    return recorded("BatchNormalization", inputs, {"epsilon": float(eps)}, out, _inference_gradient, saved)
+    return recorded(
+        "BatchNormalization", inputs, {"epsilon": float(eps)}, out, _inference_gradient, saved
+    )
 
 
 def _inference_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -95,17 +111,31 @@ def _inference_gradient(record: BackwardRecord, g: Array) -> Gradients:
 
 
 def _train(
-    input: Tensor, running_mean: Tensor | None, running_var: Tensor | None, scale: Tensor, shift: Tensor,
-    momentum: float, eps: float,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    scale: Tensor,
+    shift: Tensor,
+    momentum: float,
+    eps: float,
 ) -> Tensor:
     x = input._array
     count = x.size // x.shape[1] if x.shape[1] else 0
     if count <= 1:
-        raise ShapeError(f"batch_norm: expected more than one value per channel when training, got shape {x.shape}")
-    out, mean, var, inverse = kernel("BatchNormTrain", epsilon=float(eps))(x, scale._array, shift._array)
+        raise ShapeError(
+            f"batch_norm: expected more than one value per channel when training, got shape {x.shape}"
+        )
+    out, mean, var, inverse = kernel("BatchNormTrain", epsilon=float(eps))(
+        x, scale._array, shift._array
+    )
     saved = (x, scale._array, mean, inverse)
     result = recorded(
-        "BatchNormTrain", (input, scale, shift), {"epsilon": float(eps)}, out, _train_gradient, saved
+        "BatchNormTrain",
+        (input, scale, shift),
+        {"epsilon": float(eps)},
+        out,
+        _train_gradient,
+        saved,
     )
     for running, new in ((running_mean, mean), (running_var, scaled(var, count / (count - 1)))):
         if running is not None:
@@ -148,11 +178,17 @@ def layer_norm(
     b = None if bias is None else bias._array
     out, mean, inverse = kernel("LayerNormalization", **attributes)(x, scale._array, b)
     saved = (x, scale._array, mean, inverse)
-    return recorded("LayerNormalization", (input, scale, bias), attributes, out, _layer_norm_gradient, saved)
+    return recorded(
+        "LayerNormalization", (input, scale, bias), attributes, out, _layer_norm_gradient, saved
+    )
 
 
 def _trailing(input: Tensor, normalized_shape: Any, operator: str) -> tuple[int, ...]:
-    wanted = tuple(normalized_shape) if isinstance(normalized_shape, (tuple, list)) else (normalized_shape,)
+    wanted = (
+        tuple(normalized_shape)
+        if isinstance(normalized_shape, (tuple, list))
+        else (normalized_shape,)
+    )
     shape = input._array.shape
     if not wanted or shape[-len(wanted) :] != wanted:
         raise ShapeError(f"{operator}: expected a shape that ends in {wanted}, got {shape}")
@@ -164,7 +200,10 @@ def _layer_norm_gradient(record: BackwardRecord, g: Array) -> Gradients:
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | None = None,
 ) -> Tensor:
     """``x / sqrt(mean(x**2) + eps) * weight`` over the last axes.
 
@@ -194,7 +233,11 @@ def _rms_norm_gradient(record: BackwardRecord, g: Array) -> Gradients:
 
 
 def group_norm(
-    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
 ) -> Tensor:
     """``(x - mean) / sqrt(var + eps) * weight + bias`` over each group of channels and all positions.
 
@@ -211,7 +254,9 @@ def group_norm(
     require_floating(input, "group_norm")
     x = input._array
     if x.ndim < 2 or num_groups < 1 or x.shape[1] % num_groups:
-        raise ShapeError(f"group_norm: expected channels that {num_groups} groups divide, got shape {x.shape}")
+        raise ShapeError(
+            f"group_norm: expected channels that {num_groups} groups divide, got shape {x.shape}"
+        )
     channels = (x.shape[1],)
     _check_vector(weight, channels, "weight", "group_norm")
     _check_vector(bias, channels, "bias", "group_norm")
@@ -220,7 +265,9 @@ def group_norm(
     attributes = {"num_groups": int(num_groups), "epsilon": float(eps)}
     out, mean, inverse = kernel("GroupNormalization", **attributes)(x, scale._array, shift._array)
     saved = (x, scale._array, mean, inverse)
-    return recorded("GroupNormalization", (input, scale, shift), attributes, out, _group_norm_gradient, saved)
+    return recorded(
+        "GroupNormalization", (input, scale, shift), attributes, out, _group_norm_gradient, saved
+    )
 
 
 def _group_norm_gradient(record: BackwardRecord, g: Array) -> Gradients:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError
@@ -16,7 +17,9 @@ __all__ = ["pad"]
 _MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
 
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+def pad(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
     """Elements added before and after axes, or taken away.
 
     Args:
@@ -34,7 +37,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode not in _MODES:
         raise AttributeValueError(f"pad: expected mode in {sorted(_MODES)}, got {mode!r}")
     if len(amounts) % 2 or len(amounts) > 2 * x.ndim:
-        raise ShapeError(f"pad: expected (before, after) pairs for at most {x.ndim} axes, got {tuple(amounts)}")
+        raise ShapeError(
+            f"pad: expected (before, after) pairs for at most {x.ndim} axes, got {tuple(amounts)}"
+        )
     count = len(amounts) // 2
     axes = tuple(range(x.ndim - count, x.ndim))
     before, after = amounts[0::2][::-1], amounts[1::2][::-1]
@@ -47,7 +52,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             )
         if mode != "constant" and extent == 0 and max(b, a) > 0:
             raise ShapeError(f"pad: expected elements to repeat, but axis {axis} has none")
-    attributes = {"pads": (*before, *after), "axes": axes, "mode": _MODES[mode]}
+    attributes: dict[str, Any] = {"pads": (*before, *after), "axes": axes, "mode": _MODES[mode]}
     if mode == "constant":
         attributes["value"] = _typed(value, x.dtype)
     out = kernel("Pad", **attributes)(x)

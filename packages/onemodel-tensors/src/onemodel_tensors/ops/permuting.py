@@ -9,7 +9,7 @@ from onemodel_kernels.errors import ShapeError
 from onemodel_tensors.apply import recorded_view
 from onemodel_tensors.ops.sizes import axis_of, sizes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["adjoint", "movedim", "permute", "swapaxes", "t", "transpose"]
 
@@ -25,7 +25,12 @@ def permute(input: Tensor, dims: Any) -> Tensor:
     if sorted(order) != list(range(rank)):
         raise ShapeError(f"permute: expected each of {rank} axes once, got {tuple(dims)}")
     return recorded_view(
-        "Transpose", input, {"perm": order}, input._array.permute(order), _permute_gradient, lambda a: a.permute(order)
+        "Transpose",
+        input,
+        {"perm": order},
+        input._array.permute(order),
+        _permute_gradient,
+        lambda a: a.permute(order),
     )
 
 
@@ -37,12 +42,10 @@ def _permute_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (g.permute(tuple(inverse)),)
 
 
-@method("permute")
 def _permute_method(input: Tensor, *dims: Any) -> Tensor:
     return permute(input, sizes_of(dims))
 
 
-@method("transpose", "swapaxes", "swapdims")
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A view with two axes exchanged."""
     rank = input._array.ndim
@@ -55,7 +58,6 @@ def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
 swapaxes = transpose
 
 
-@method()
 def t(input: Tensor) -> Tensor:
     """The transpose of a matrix; a tensor with fewer axes itself.
 
@@ -64,11 +66,12 @@ def t(input: Tensor) -> Tensor:
     """
     rank = input._array.ndim
     if rank > 2:
-        raise ShapeError(f"t: expected at most 2 axes, got shape {input._array.shape}; use transpose() or mT")
+        raise ShapeError(
+            f"t: expected at most 2 axes, got shape {input._array.shape}; use transpose() or mT"
+        )
     return transpose(input, 0, 1) if rank == 2 else input
 
 
-@method()
 def adjoint(input: Tensor) -> Tensor:
     """The last two axes exchanged.
 
@@ -80,25 +83,32 @@ def adjoint(input: Tensor) -> Tensor:
     return transpose(input, -2, -1)
 
 
-@method("movedim", "moveaxis")
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """A view with some axes moved to other places, the rest in their order."""
     rank = input._array.ndim
-    sources = [axis_of(a, rank, "movedim") for a in (source if isinstance(source, (tuple, list)) else (source,))]
-    places = [
-        axis_of(a, rank, "movedim") for a in (destination if isinstance(destination, (tuple, list)) else (destination,))
+    sources = [
+        axis_of(a, rank, "movedim")
+        for a in (source if isinstance(source, (tuple, list)) else (source,))
     ]
-    if len(sources) != len(places) or len(set(sources)) != len(sources) or len(set(places)) != len(places):
-        raise ShapeError(f"movedim: expected as many distinct destinations as sources, got {source} and {destination}")
+    places = [
+        axis_of(a, rank, "movedim")
+        for a in (destination if isinstance(destination, (tuple, list)) else (destination,))
+    ]
+    if (
+        len(sources) != len(places)
+        or len(set(sources)) != len(sources)
+        or len(set(places)) != len(places)
+    ):
+        raise ShapeError(
+            f"movedim: expected as many distinct destinations as sources, got {source} and {destination}"
+        )
     rest = iter([axis for axis in range(rank) if axis not in sources])
     moved = dict(zip(places, sources))
-    return permute(input, tuple([moved[place] if place in moved else next(rest) for place in range(rank)]))
+    return permute(
+        input, tuple([moved[place] if place in moved else next(rest) for place in range(rank)])
+    )
 
 
-def _transposed(input: Tensor) -> Tensor:
+def reversed_axes(input: Tensor) -> Tensor:
+    """All axes in reverse order, as a view."""
     return permute(input, tuple(range(input._array.ndim - 1, -1, -1)))
-
-
-Tensor.T = property(_transposed, doc="All axes in reverse order, as a view.")  # type: ignore[attr-defined]
-Tensor.mT = property(adjoint, doc="The last two axes exchanged, as a view.")  # type: ignore[attr-defined]
-Tensor.H = property(adjoint, doc="The last two axes exchanged, as a view.")  # type: ignore[attr-defined]

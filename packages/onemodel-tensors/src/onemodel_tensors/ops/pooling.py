@@ -13,11 +13,25 @@ from onemodel_tensors.ops.sizes import pair
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["avg_pool1d", "avg_pool2d", "avg_pool3d", "lp_pool1d", "lp_pool2d", "max_pool1d", "max_pool2d", "max_pool3d"]
+__all__ = [
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "lp_pool1d",
+    "lp_pool2d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+]
 
 
 def max_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
     """The maximum of each window over one axis; see :func:`max_pool2d`."""
@@ -25,7 +39,12 @@ def max_pool1d(
 
 
 def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
     """The maximum of each window; NaN if it holds one. The gradient goes to the first maximum.
@@ -47,7 +66,12 @@ def max_pool2d(
 
 
 def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
     """The maximum of each window over three axes; see :func:`max_pool2d`."""
@@ -59,7 +83,9 @@ def _window(
 ) -> dict[str, Any]:
     rank = input._array.ndim
     if rank not in (axes + 1, axes + 2):
-        raise ShapeError(f"{name}: expected {axes + 1} or {axes + 2} axes, got shape {input._array.shape}")
+        raise ShapeError(
+            f"{name}: expected {axes + 1} or {axes + 2} axes, got shape {input._array.shape}"
+        )
     window = pair(kernel_size, axes, f"{name} kernel_size")
     unset = stride is None or (isinstance(stride, (tuple, list)) and not stride)
     strides = window if unset else pair(stride, axes, f"{name} stride")
@@ -70,15 +96,25 @@ def _window(
             f"{name}: expected kernel size, stride and dilation of at least 1, got {window}, {strides}, {dilations}"
         )
     if any(not 0 <= p <= k // 2 for p, k in zip(pads, window)):
-        raise AttributeValueError(f"{name}: expected padding in [0, kernel_size // 2], got {pads} with {window}")
+        raise AttributeValueError(
+            f"{name}: expected padding in [0, kernel_size // 2], got {pads} with {window}"
+        )
     for extent, k, p, d in zip(input._array.shape[-axes:], window, pads, dilations):
         if extent + 2 * p < d * (k - 1) + 1:
-            raise ShapeError(f"{name}: expected a window that fits, got kernel size {k} on a padded {extent + 2 * p}")
+            raise ShapeError(
+                f"{name}: expected a window that fits, got kernel size {k} on a padded {extent + 2 * p}"
+            )
     return {"kernel_shape": window, "strides": strides, "pads": pads * 2, "dilations": dilations}
 
 
 def _max_pool(
-    input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
     axes: int,
 ) -> Any:
     name = f"max_pool{axes}d"
@@ -87,7 +123,9 @@ def _max_pool(
     if return_indices:
         recorder = input._asked()
         if recorder is not None:
-            recorder.refuse_operator(f"{name}(return_indices=True)", input, "ONNX counts positions over all planes")
+            recorder.refuse_operator(
+                f"{name}(return_indices=True)", input, "ONNX counts positions over all planes"
+            )
     single = input._array.ndim == axes + 1
     if single:
         input = input.unsqueeze(0)
@@ -111,7 +149,11 @@ def _max_pool_gradient(record: BackwardRecord, g: Array) -> Gradients:
 
 
 def avg_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
     """The mean of each window over one axis; see :func:`avg_pool2d`."""
@@ -119,8 +161,13 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """The mean of each window.
 
@@ -137,20 +184,35 @@ def avg_pool2d(
         AttributeValueError: a number is out of range.
         ShapeError: a window does not fit.
     """
-    return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2)
+    return _avg_pool(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 2
+    )
 
 
 def avg_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-    count_include_pad: bool = True, divisor_override: int | None = None,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
 ) -> Tensor:
     """The mean of each window over three axes; see :func:`avg_pool2d`."""
-    return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3)
+    return _avg_pool(
+        input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, 3
+    )
 
 
 def _avg_pool(
-    input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None, axes: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    axes: int,
 ) -> Tensor:
     name = f"avg_pool{axes}d"
     attributes = _window(input, kernel_size, stride, padding, 1, axes, name)
@@ -165,7 +227,9 @@ def _avg_pool(
         size = 1
         for extent in attributes["kernel_shape"]:
             size *= extent
-        whole = _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, axes)
+        whole = _avg_pool(
+            input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, axes
+        )
         return mul(whole, size / divisor_override)
     single = input._array.ndim == axes + 1
     if single:
@@ -194,7 +258,9 @@ def lp_pool2d(
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 2)
 
 
-def _lp_pool(input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool, axes: int) -> Tensor:
+def _lp_pool(
+    input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool, axes: int
+) -> Tensor:
     from onemodel_tensors.ops.powers import pow
 
     size = 1

@@ -10,20 +10,28 @@ from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.ops.arithmetic import mul
 from onemodel_tensors.ops.arrays import (
-    AND, EQUAL, GREATER_OR_EQUAL, LOG, MUL, NOT, SUB, masked, number, sum_to,
+    AND,
+    EQUAL,
+    GREATER_OR_EQUAL,
+    LOG,
+    MUL,
+    NOT,
+    SUB,
+    masked,
+    number,
+    sum_to,
 )
 from onemodel_tensors.ops.casts import clone
 from onemodel_tensors.ops.mathematics import reciprocal, rsqrt, sqrt
 from onemodel_tensors.ops.promotion import operands
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["float_power", "pow"]
 
 _SPECIAL = {0.5: sqrt, -0.5: rsqrt, -1.0: reciprocal}
 
 
-@method("pow", "__pow__")
 def pow(input: Any, exponent: Any) -> Tensor:
     """``input ** exponent`` with broadcasting and promotion.
 
@@ -71,13 +79,11 @@ def _pow_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return dx, dy
 
 
-@method("__rpow__")
 def rpow(input: Tensor, other: Any) -> Tensor:
     """``other ** input``."""
     return pow(other, input)
 
 
-@method()
 def float_power(input: Any, exponent: Any) -> Tensor:
     """``input ** exponent`` in float64."""
     a, b = operands("float_power", input, exponent, dtype="float64")

@@ -16,10 +16,22 @@ from onemodel_tensors.ops.arrays import MATMUL, reduce_sum, sum_to, swapped
 from onemodel_tensors.ops.permuting import permute
 from onemodel_tensors.ops.sizes import axis_of
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "addmm", "baddbmm", "bilinear", "bmm", "dot", "inner", "linear", "matmul", "mm", "mv", "outer", "tensordot", "vdot",
+    "addmm",
+    "baddbmm",
+    "bilinear",
+    "bmm",
+    "dot",
+    "inner",
+    "linear",
+    "matmul",
+    "mm",
+    "mv",
+    "outer",
+    "tensordot",
+    "vdot",
 ]
 
 _LINEAR = Kernel("Linear")
@@ -34,7 +46,6 @@ def _same_dtype(operator: str, *tensors: Tensor | None) -> None:
             )
 
 
-@method("matmul", "__matmul__")
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """The product of matrices, batches of them, or vectors.
 
@@ -85,17 +96,19 @@ def _leading(array: Array) -> int:
     return count
 
 
-@method("__rmatmul__")
 def _rmatmul(input: Tensor, other: Any) -> Tensor:
-    raise TypeError(f"matmul: expected a tensor on the left, got {other.__class__.__name__}; use from_numpy()")
+    raise TypeError(
+        f"matmul: expected a tensor on the left, got {other.__class__.__name__}; use from_numpy()"
+    )
 
 
 def _of_rank(tensor: Tensor, rank: int, operator: str) -> None:
     if tensor._array.ndim != rank:
-        raise ShapeError(f"{operator}: expected a tensor of {rank} axes, got shape {tensor._array.shape}")
+        raise ShapeError(
+            f"{operator}: expected a tensor of {rank} axes, got shape {tensor._array.shape}"
+        )
 
 
-@method()
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """The product of two matrices (M, K) and (K, N)."""
     _of_rank(input, 2, "mm")
@@ -103,7 +116,6 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     return matmul(input, mat2)
 
 
-@method()
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """The products of two batches of matrices (B, M, K) and (B, K, N).
 
@@ -113,11 +125,12 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     _of_rank(input, 3, "bmm")
     _of_rank(mat2, 3, "bmm")
     if input._array.shape[0] != mat2._array.shape[0]:
-        raise ShapeError(f"bmm: expected batches of one size, got {input._array.shape} and {mat2._array.shape}")
+        raise ShapeError(
+            f"bmm: expected batches of one size, got {input._array.shape} and {mat2._array.shape}"
+        )
     return matmul(input, mat2)
 
 
-@method()
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """The product of a matrix (M, K) and a vector (K,)."""
     _of_rank(input, 2, "mv")
@@ -125,7 +138,6 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
     return matmul(input, vec)
 
 
-@method("dot", "vdot")
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """The sum of the products of two vectors' elements."""
     _of_rank(input, 1, "dot")
@@ -136,7 +148,6 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 vdot = dot
 
 
-@method()
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """The products over the last axes of both: (…, K) and (…, K)."""
     if input._array.ndim == 0 or other._array.ndim == 0:
@@ -144,7 +155,6 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
     return tensordot(input, other, ([-1], [-1]))
 
 
-@method("outer", "ger")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """``out[i, j] = input[i] * vec2[j]``."""
     _of_rank(input, 1, "outer")
@@ -152,8 +162,9 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return mul(input.unsqueeze(1), vec2.unsqueeze(0))
 
 
-@method()
-def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
     """``beta * input + alpha * (mat1 @ mat2)``."""
     product = mm(mat1, mat2)
     product = product if alpha == 1 else mul(product, alpha)
@@ -162,8 +173,9 @@ def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: 
     return add(input if beta == 1 else mul(input, beta), product)
 
 
-@method()
-def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def baddbmm(
+    input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
     """``beta * input + alpha * (batch1 @ batch2)``."""
     product = bmm(batch1, batch2)
     product = product if alpha == 1 else mul(product, alpha)
@@ -194,9 +206,16 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     b = None if bias is None else bias._array
     if x.dtype != w.dtype or (b is not None and b.dtype != w.dtype):
         _same_dtype("linear", input, weight, bias)
-    if x.ndim == 0 or w.ndim != 2 or x.shape[-1] != w.shape[1] or (b is not None and b.shape != (w.shape[0],)):
+    if (
+        x.ndim == 0
+        or w.ndim != 2
+        or x.shape[-1] != w.shape[1]
+        or (b is not None and b.shape != (w.shape[0],))
+    ):
         came = f"{x.shape}, {w.shape}" + ("" if b is None else f" and {b.shape}")
-        raise ShapeError(f"linear: expected an input (…, K), a weight (N, K) and a bias (N,), got {came}")
+        raise ShapeError(
+            f"linear: expected an input (…, K), a weight (N, K) and a bias (N,), got {came}"
+        )
     out = _LINEAR(x, w) if b is None else _LINEAR(x, w, b)
     return recorded("Linear", (input, weight, bias), NO_ATTRIBUTES, out, _linear_gradient, (x, w))
 
@@ -262,5 +281,3 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     left = permute(a, (*rest_a, *axes_a)).reshape(rows, contracted)
     right = permute(b, (*axes_b, *rest_b)).reshape(contracted, columns)
     return matmul(left, right).reshape(*[shape_a[i] for i in rest_a], *[shape_b[i] for i in rest_b])
-
-

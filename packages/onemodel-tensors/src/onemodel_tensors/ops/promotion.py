@@ -6,7 +6,12 @@ from typing import Any
 
 from onemodel_kernels.errors import DtypeError
 from onemodel_tensors.dtypes import (
-    FLOATING, HALVES, category, default_dtype, get_default_dtype, promote_types,
+    FLOATING,
+    HALVES,
+    category,
+    default_dtype,
+    get_default_dtype,
+    promote_types,
 )
 from onemodel_tensors.ops.arrays import number
 from onemodel_tensors.ops.casts import to_dtype

@@ -28,7 +28,9 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     r = int(upscale_factor)
     shape = input._array.shape
     if len(shape) < 3 or r < 1 or shape[-3] % (r * r):
-        raise ShapeError(f"pixel_shuffle: expected channels that {r * r} divides, got shape {shape}")
+        raise ShapeError(
+            f"pixel_shuffle: expected channels that {r * r} divides, got shape {shape}"
+        )
     if len(shape) != 4:
         own = input.shape
         flat = pixel_shuffle(input.reshape(-1, *own[-3:]), r)
@@ -56,7 +58,9 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     r = int(downscale_factor)
     example = input._array.shape
     if len(example) < 3 or r < 1 or example[-1] % r or example[-2] % r:
-        raise ShapeError(f"pixel_unshuffle: expected positions that {r} divides, got shape {example}")
+        raise ShapeError(
+            f"pixel_unshuffle: expected positions that {r} divides, got shape {example}"
+        )
     *lead, c, h, w = input.shape
     count = len(lead)
     blocks = input.reshape(*lead, c, h // r, r, w // r, r)
@@ -72,12 +76,16 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """
     shape = input.shape
     if len(shape) < 3 or groups < 1 or input._array.shape[1] % groups:
-        raise ShapeError(f"channel_shuffle: expected channels that {groups} divides, got {input._array.shape}")
+        raise ShapeError(
+            f"channel_shuffle: expected channels that {groups} divides, got {input._array.shape}"
+        )
     apart = input.reshape(shape[0], groups, shape[1] // groups, *shape[2:])
     return apart.transpose(1, 2).reshape(shape)
 
 
-def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
+def unfold(
+    input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Tensor:
     """The patches of images as columns: (N, C, H, W) to (N, C*P*Q, positions).
 
     Args:
@@ -100,14 +108,16 @@ def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0,
     x = pad(input, (pads[1], pads[1], pads[0], pads[0])) if any(pads) else input
     for extent, k, d in zip(x._array.shape[2:], window, dilations):
         if extent < d * (k - 1) + 1:
-            raise ShapeError(f"unfold: expected a patch that fits, got kernel size {k} on extent {extent}")
+            raise ShapeError(
+                f"unfold: expected a patch that fits, got kernel size {k} on extent {extent}"
+            )
     patches = []
     for p in range(window[0]):
         for q in range(window[1]):
             parts = []
             for axis, k, at, d, s in zip((2, 3), window, (p, q), dilations, strides):
                 end = (at - (k - 1)) * d
-                parts.append((axis, at * d, end if end else OPEN_END, s))
+                parts.append((axis, at * d, end or OPEN_END, s))
             patches.append(slice_axes(x, parts))
     columns = stack(patches, 2)
     n, c = x.shape[:2]
@@ -118,7 +128,12 @@ im2col = unfold
 
 
 def fold(
-    input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+    input: Tensor,
+    output_size: Any,
+    kernel_size: Any,
+    dilation: Any = 1,
+    padding: Any = 0,
+    stride: Any = 1,
 ) -> Tensor:
     """The sum of patches at their places: the transpose of :func:`unfold`.
 
@@ -138,12 +153,16 @@ def fold(
     from onemodel_tensors.ops.scattering import index_add
 
     if input._array.ndim == 2:
-        return fold(input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
+        return fold(
+            input.unsqueeze(0), output_size, kernel_size, dilation, padding, stride
+        ).squeeze(0)
     size, window, dilations, pads, strides = [
         pair(value, 2, "fold") for value in (output_size, kernel_size, dilation, padding, stride)
     ]
     wide = [extent + 2 * p for extent, p in zip(size, pads)]
-    counts = [(e - d * (k - 1) - 1) // s + 1 for e, d, k, s in zip(wide, dilations, window, strides)]
+    counts = [
+        (e - d * (k - 1) - 1) // s + 1 for e, d, k, s in zip(wide, dilations, window, strides)
+    ]
     n: Any = input.shape[0]
     rows, positions = input._array.shape[1:]
     if positions != counts[0] * counts[1] or rows % (window[0] * window[1]):
@@ -153,7 +172,10 @@ def fold(
     channels = rows // (window[0] * window[1])
     places = [
         (p * dilations[0] + i * strides[0]) * wide[1] + q * dilations[1] + j * strides[1]
-        for p in range(window[0]) for q in range(window[1]) for i in range(counts[0]) for j in range(counts[1])
+        for p in range(window[0])
+        for q in range(window[1])
+        for i in range(counts[0])
+        for j in range(counts[1])
     ]
     flat = input.reshape(n, channels, len(places))
     whole = zeros(n, channels, wide[0] * wide[1], dtype=input._array.dtype)

@@ -12,6 +12,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError
 from onemodel_tensors.apply import kernel, recorded_outputs
+from onemodel_tensors.autograd.mode import is_grad_enabled
 from onemodel_tensors.ops.dropping import dropout as drop
 from onemodel_tensors.ops.gathering import integer_index
 from onemodel_tensors.ops.joining import cat
@@ -20,7 +21,16 @@ from onemodel_tensors.ops.slicing import slice_axes
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["gru", "gru_cell", "lstm", "lstm_cell", "rnn_relu", "rnn_relu_cell", "rnn_tanh", "rnn_tanh_cell"]
+__all__ = [
+    "gru",
+    "gru_cell",
+    "lstm",
+    "lstm_cell",
+    "rnn_relu",
+    "rnn_relu_cell",
+    "rnn_tanh",
+    "rnn_tanh_cell",
+]
 
 _GATES = {"LSTMLayer": 4, "GRULayer": 3, "RNNLayer": 1}
 
@@ -66,7 +76,17 @@ def lstm(
     """
     states = (None, None) if hx is None else tuple(hx)
     y, (h, c) = _stack(
-        "LSTMLayer", {}, input, states, params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+        "LSTMLayer",
+        {},
+        input,
+        states,
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
         lengths,
     )
     return y, h, c
@@ -92,7 +112,17 @@ def gru(
     Source: Cho et al., Learning phrase representations using RNN encoder-decoder, 2014.
     """
     y, (h,) = _stack(
-        "GRULayer", {}, input, (hx,), params, has_biases, num_layers, dropout, train, bidirectional, batch_first,
+        "GRULayer",
+        {},
+        input,
+        (hx,),
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
         lengths,
     )
     return y, h
@@ -113,8 +143,18 @@ def rnn_tanh(
 ) -> tuple[Tensor, Tensor]:
     """``h' = tanh(W x + b + U h + b')``; arguments as :func:`lstm` with one state and H rows of weights."""
     y, (h,) = _stack(
-        "RNNLayer", {"nonlinearity": "tanh"}, input, (hx,), params, has_biases, num_layers, dropout, train,
-        bidirectional, batch_first, lengths,
+        "RNNLayer",
+        {"nonlinearity": "tanh"},
+        input,
+        (hx,),
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
+        lengths,
     )
     return y, h
 
@@ -134,15 +174,35 @@ def rnn_relu(
 ) -> tuple[Tensor, Tensor]:
     """``h' = relu(W x + b + U h + b')``; arguments as :func:`lstm` with one state and H rows of weights."""
     y, (h,) = _stack(
-        "RNNLayer", {"nonlinearity": "relu"}, input, (hx,), params, has_biases, num_layers, dropout, train,
-        bidirectional, batch_first, lengths,
+        "RNNLayer",
+        {"nonlinearity": "relu"},
+        input,
+        (hx,),
+        params,
+        has_biases,
+        num_layers,
+        dropout,
+        train,
+        bidirectional,
+        batch_first,
+        lengths,
     )
     return y, h
 
 
 def _stack(
-    operator: str, extra: dict[str, Any], input: Tensor, states: tuple[Tensor | None, ...], params: Sequence[Tensor],
-    has_biases: bool, num_layers: int, rate: float, train: bool, bidirectional: bool, batch_first: bool, lengths: Any,
+    operator: str,
+    extra: dict[str, Any],
+    input: Tensor,
+    states: tuple[Tensor | None, ...],
+    params: Sequence[Tensor],
+    has_biases: bool,
+    num_layers: int,
+    rate: float,
+    train: bool,
+    bidirectional: bool,
+    batch_first: bool,
+    lengths: Any,
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     directions = 2 if bidirectional else 1
     each = directions * (4 if has_biases else 2)
@@ -156,7 +216,9 @@ def _stack(
         input = input.unsqueeze(0 if batch_first else 1)
         states = tuple([None if s is None else s.unsqueeze(1) for s in states])
     if input._array.ndim != 3:
-        raise ShapeError(f"{operator}: expected an input of 3 axes, or 2 for one sample, got {input._array.shape}")
+        raise ShapeError(
+            f"{operator}: expected an input of 3 axes, or 2 for one sample, got {input._array.shape}"
+        )
     x = transpose(input, 0, 1) if batch_first else input
     count = None if lengths is None else _lengths(lengths)
     ends: list[tuple[Tensor, ...]] = []
@@ -168,7 +230,12 @@ def _stack(
         weights = tuple(params[layer * each : (layer + 1) * each])
         x, *end = _layer(operator, extra, x, begin, count, weights, directions, has_biases)
         ends.append(tuple(end))
-    finals = tuple([cat([end[n] for end in ends], 0) if num_layers > 1 else ends[0][n] for n in range(len(states))])
+    finals = tuple(
+        [
+            cat([end[n] for end in ends], 0) if num_layers > 1 else ends[0][n]
+            for n in range(len(states))
+        ]
+    )
     y = transpose(x, 0, 1) if batch_first else x
     if single:
         return y.squeeze(0 if batch_first else 1), tuple([f.squeeze(1) for f in finals])
@@ -190,30 +257,51 @@ def _of_layer(state: Tensor | None, first: int, directions: int, layers: int) ->
 
 
 def _layer(
-    operator: str, extra: dict[str, Any], x: Tensor, begin: tuple[Tensor | None, ...], lengths: Tensor | None,
-    weights: tuple[Tensor, ...], directions: int, has_biases: bool,
+    operator: str,
+    extra: dict[str, Any],
+    x: Tensor,
+    begin: tuple[Tensor | None, ...],
+    lengths: Tensor | None,
+    weights: tuple[Tensor, ...],
+    directions: int,
+    has_biases: bool,
 ) -> tuple[Tensor, ...]:
     gates = _GATES[operator]
     hidden = weights[1]._array.shape[-1]
     _check(operator, x, begin, weights, gates, hidden, directions, has_biases)
-    attributes = {"hidden_size": hidden, "directions": directions, "has_bias": int(has_biases), **extra}
+    attributes = {
+        "hidden_size": hidden,
+        "directions": directions,
+        "has_bias": int(has_biases),
+        **extra,
+    }
     inputs = (x, *begin, lengths, *weights)
-    *outputs, saved = kernel(operator, **attributes)(*[None if t is None else t._array for t in inputs])
-    kept = (*[None if t is None else t._array for t in inputs], *outputs, saved)
+    arrays = [None if t is None else t._array for t in inputs]
+    learning = is_grad_enabled() and any(t is not None and t._node is not None for t in inputs)
+    *outputs, saved = kernel(operator, save=int(learning), **attributes)(*arrays)
+    first = 2 + len(begin)
+    kept = (*arrays[:first], outputs[0], saved, *arrays[first:]) if learning else ()
     return recorded_outputs(operator, inputs, attributes, outputs, _layer_gradient, kept)
 
 
 def _layer_gradient(record: BackwardRecord, *gradients: Array | None) -> Gradients:
-    run = kernel(f"{record.operator}Grad", **record.attributes)
-    found = run(*gradients, *record.saved)
     states = 2 if record.operator == "LSTMLayer" else 1
+    given = 2 + states + 2  # x, the states, the lengths, the output and what the layer saved
+    run = kernel(f"{record.operator}Grad", **record.attributes)
+    found = run(*record.saved[:given], *gradients, *record.saved[given:])
     # The lengths, between the states and the weights, have no gradient.
     return (*found[: 1 + states], None, *found[1 + states :])
 
 
 def _check(
-    operator: str, x: Tensor, begin: tuple[Tensor | None, ...], weights: tuple[Tensor, ...], gates: int, hidden: int,
-    directions: int, has_biases: bool,
+    operator: str,
+    x: Tensor,
+    begin: tuple[Tensor | None, ...],
+    weights: tuple[Tensor, ...],
+    gates: int,
+    hidden: int,
+    directions: int,
+    has_biases: bool,
 ) -> None:
     _, batch, features = x._array.shape
     rows = gates * hidden
@@ -225,7 +313,9 @@ def _check(
                 f"got {weight._array.shape}"
             )
         if weight._array.dtype != x._array.dtype:
-            raise DtypeError(f"{operator}: expected one dtype, got {x._array.dtype} and {weight._array.dtype}")
+            raise DtypeError(
+                f"{operator}: expected one dtype, got {x._array.dtype} and {weight._array.dtype}"
+            )
     for state in begin:
         if state is not None and state._array.shape != (directions, batch, hidden):
             raise ShapeError(
@@ -240,7 +330,11 @@ def _cell(run: Any, input: Tensor, states: Any, weights: Sequence[Tensor | None]
 
 
 def lstm_cell(
-    input: Tensor, hx: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None,
+    input: Tensor,
+    hx: Sequence[Tensor],
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
     b_hh: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """One step of :func:`lstm`: input (B, I), states (h, c) each (B, H); gives the next (h, c)."""
@@ -250,7 +344,12 @@ def lstm_cell(
 
 
 def gru_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> Tensor:
     """One step of :func:`gru`: input (B, I), state (B, H); gives the next state."""
     _, h = _cell(gru, input, hx.unsqueeze(0), (w_ih, w_hh, b_ih, b_hh))
@@ -258,7 +357,12 @@ def gru_cell(
 
 
 def rnn_tanh_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> Tensor:
     """One step of :func:`rnn_tanh`: input (B, I), state (B, H); gives the next state."""
     _, h = _cell(rnn_tanh, input, hx.unsqueeze(0), (w_ih, w_hh, b_ih, b_hh))
@@ -266,7 +370,12 @@ def rnn_tanh_cell(
 
 
 def rnn_relu_cell(
-    input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
+    input: Tensor,
+    hx: Tensor,
+    w_ih: Tensor,
+    w_hh: Tensor,
+    b_ih: Tensor | None = None,
+    b_hh: Tensor | None = None,
 ) -> Tensor:
     """One step of :func:`rnn_relu`: input (B, I), state (B, H); gives the next state."""
     _, h = _cell(rnn_relu, input, hx.unsqueeze(0), (w_ih, w_hh, b_ih, b_hh))

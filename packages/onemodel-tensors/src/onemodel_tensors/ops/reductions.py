@@ -14,16 +14,42 @@ from onemodel_kernels import Array
 from onemodel_kernels.errors import DtypeError, ShapeError
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING, dtype_of
-from onemodel_tensors.ops.arrays import DIV, EQUAL, EXP, MUL, NOT, SUB, cast, masked, number, reduce_sum, zeros
+from onemodel_tensors.ops.arrays import (
+    DIV,
+    EQUAL,
+    EXP,
+    MUL,
+    NOT,
+    SUB,
+    cast,
+    masked,
+    number,
+    reduce_sum,
+    zeros,
+)
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.sizes import axes_of, axis_of
 from onemodel_tensors.ops.sorting import ValuesAndIndices
 from onemodel_tensors.record import BackwardRecord, Gradient, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "all", "amax", "amin", "aminmax", "any", "argmax", "argmin", "count_nonzero", "logsumexp", "max", "mean", "min",
-    "nanmean", "nansum", "prod", "sum",
+    "all",
+    "amax",
+    "amin",
+    "aminmax",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "nanmean",
+    "nansum",
+    "prod",
+    "sum",
 ]
 
 
@@ -33,23 +59,33 @@ def kept_shape(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, ...]
 
 
 def _reduce(
-    operator: str, input: Tensor, axes: tuple[int, ...], keepdim: bool, gradient: Gradient | None, saved: Any = ()
+    operator: str,
+    input: Tensor,
+    axes: tuple[int, ...],
+    keepdim: bool,
+    gradient: Gradient | None,
+    saved: Any = (),
 ) -> Tensor:
     attributes = {"axes": axes, "keepdims": int(keepdim), "noop_with_empty_axes": 0}
     if not axes:  # a 0-d tensor: its only element
         attributes["noop_with_empty_axes"] = 1
     out = kernel(operator, **attributes)(input._array)
-    return recorded(operator, (input,), attributes, out, gradient, (input._array.shape, axes, *saved))
+    return recorded(
+        operator, (input,), attributes, out, gradient, (input._array.shape, axes, *saved)
+    )
 
 
 def _with_dtype(input: Tensor, dtype: Any, widen: bool) -> Tensor:
     if dtype is not None:
         return to_dtype(input, dtype_of(dtype))
     source = input._array.dtype
-    return to_dtype(input, "int64") if widen and source not in FLOATING and source != "int64" else input
+    return (
+        to_dtype(input, "int64")
+        if widen and source not in FLOATING and source != "int64"
+        else input
+    )
 
 
-@method()
 def sum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The sum over axes; bools and integers are summed as int64.
 
@@ -69,7 +105,6 @@ def _sum_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (g.view_or_copy(kept_shape(shape, axes)).expand(shape),)
 
 
-@method()
 def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The mean over axes; of no elements, NaN.
 
@@ -78,7 +113,9 @@ def mean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = 
     """
     x = _with_dtype(input, dtype, False)
     if x._array.dtype not in FLOATING:
-        raise DtypeError(f"mean: expected a floating-point tensor, got {x._array.dtype}; use .float() or dtype=")
+        raise DtypeError(
+            f"mean: expected a floating-point tensor, got {x._array.dtype}; use .float() or dtype="
+        )
     axes = axes_of(dim, x._array.ndim, "mean")
     return _reduce("ReduceMean", x, axes, keepdim, _mean_gradient)
 
@@ -92,7 +129,6 @@ def _mean_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (spread.view_or_copy(kept_shape(shape, axes)).expand(shape),)
 
 
-@method()
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """The product over axes; bools and integers as int64, wrapping. The gradient is right where elements are 0."""
     x = _with_dtype(input, dtype, True)
@@ -142,13 +178,15 @@ def _products_before(rows: Array, after: bool) -> Array:
             shifted = concat(ones, products.slice(axis, 0, extent - step, 1))
         products = MUL(products, shifted)
         step *= 2
-    return products
+    return products  # type: ignore[no-any-return]
 
 
 def _require_elements(x: Array, axes: tuple[int, ...], what: str) -> None:
     for axis in axes:
         if x.shape[axis] == 0:
-            raise ShapeError(f"{what}: expected elements along axis {axis}, got shape {x.shape}: nothing has no {what}")
+            raise ShapeError(
+                f"{what}: expected elements along axis {axis}, got shape {x.shape}: nothing has no {what}"
+            )
 
 
 def _extremum(operator: str, input: Tensor, dim: Any, keepdim: bool, what: str) -> Tensor:
@@ -169,7 +207,6 @@ def _extremum_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (masked(equal, DIV(g.view_or_copy(kept), count)),)
 
 
-@method()
 def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The maximum over axes; the gradient goes in equal parts to all elements that equal it.
 
@@ -179,7 +216,6 @@ def amax(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     return _extremum("ReduceMax", input, dim, keepdim, "amax")
 
 
-@method()
 def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     """The minimum over axes; the gradient goes in equal parts to all elements that equal it.
 
@@ -189,8 +225,9 @@ def amin(input: Tensor, dim: Any = (), keepdim: bool = False) -> Tensor:
     return _extremum("ReduceMin", input, dim, keepdim, "amin")
 
 
-@method()
-def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(
+    input: Tensor, *, dim: int | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
     """The minimum and the maximum over an axis, or over all."""
     return amin(input, dim, keepdim), amax(input, dim, keepdim)
 
@@ -204,7 +241,11 @@ def _arg(operator: str, input: Tensor, dim: int | None, keepdim: bool, what: str
         if input._array.ndim == 0:
             x = input.reshape(1)
     _require_elements(x._array, (axis,), what)
-    attributes = {"axis": axis, "keepdims": int(keepdim and dim is not None), "select_last_index": 0}
+    attributes = {
+        "axis": axis,
+        "keepdims": int(keepdim and dim is not None),
+        "select_last_index": 0,
+    }
     out = kernel(operator, **attributes)(x._array)
     found = recorded(operator, (x,), attributes, out, None)
     if input._array.ndim == 0:
@@ -212,7 +253,6 @@ def _arg(operator: str, input: Tensor, dim: int | None, keepdim: bool, what: str
     return found.reshape((1,) * input._array.ndim) if keepdim and dim is None else found
 
 
-@method()
 def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The int64 position of the first maximum along an axis, or in the flattened tensor; the first NaN if any.
 
@@ -222,7 +262,6 @@ def argmax(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return _arg("ArgMax", input, dim, keepdim, "argmax")
 
 
-@method()
 def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """The int64 position of the first minimum along an axis, or in the flattened tensor; the first NaN if any.
 
@@ -232,7 +271,9 @@ def argmin(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Tens
     return _arg("ArgMin", input, dim, keepdim, "argmin")
 
 
-def _with_indices(operator: str, input: Tensor, dim: int, keepdim: bool, what: str) -> ValuesAndIndices:
+def _with_indices(
+    operator: str, input: Tensor, dim: int, keepdim: bool, what: str
+) -> ValuesAndIndices:
     x = input._array
     axis = axis_of(dim, x.ndim, what)
     if x.ndim == 0:
@@ -241,7 +282,9 @@ def _with_indices(operator: str, input: Tensor, dim: int, keepdim: bool, what: s
     attributes = {"axes": (axis,), "keepdims": int(keepdim), "noop_with_empty_axes": 0}
     out = kernel(operator, **attributes)(x)
     gradient = _at_index_gradient if x.dtype in FLOATING else None
-    values = recorded(operator, (input,), attributes, out, gradient, (indices._array, x.shape, axis))
+    values = recorded(
+        operator, (input,), attributes, out, gradient, (indices._array, x.shape, axis)
+    )
     return ValuesAndIndices(values, indices if keepdim else indices.squeeze(axis))
 
 
@@ -251,7 +294,6 @@ def _at_index_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (scatter(zeros(shape, g.dtype), indices, g.view_or_copy(indices.shape)),)
 
 
-@method()
 def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The maximum of all elements; with an axis, values and positions; with a tensor, the elementwise maximum.
 
@@ -272,7 +314,6 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _with_indices("ReduceMax", input, dim, keepdim, "max")
 
 
-@method()
 def min(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """The minimum of all elements; with an axis, values and positions; with a tensor, the elementwise minimum."""
     if isinstance(dim, Tensor):
@@ -292,25 +333,21 @@ def _truth(operator: str, input: Tensor, dim: Any, keepdim: bool, what: str) -> 
     return recorded(name, (x,), attributes, kernel(name, **attributes)(x._array), None)
 
 
-@method()
 def any(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether any element is not 0."""
     return _truth("ReduceMax", input, dim, keepdim, "any")
 
 
-@method()
 def all(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """Whether no element is 0."""
     return _truth("ReduceMin", input, dim, keepdim, "all")
 
 
-@method()
 def count_nonzero(input: Tensor, dim: Any = None) -> Tensor:
     """How many elements are not 0."""
     return sum(to_dtype(input, "bool"), dim)
 
 
-@method()
 def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """``log(sum(e**x))`` over axes, without overflow; all -inf gives -inf."""
     from onemodel_tensors.ops.promotion import floating
@@ -319,7 +356,9 @@ def logsumexp(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     axes = axes_of(dim, x._array.ndim, "logsumexp")
     attributes = {"axes": axes, "keepdims": int(keepdim), "noop_with_empty_axes": int(not axes)}
     out = kernel("ReduceLogSumExp", **attributes)(x._array)
-    return recorded("ReduceLogSumExp", (x,), attributes, out, _logsumexp_gradient, (x._array, out, axes))
+    return recorded(
+        "ReduceLogSumExp", (x,), attributes, out, _logsumexp_gradient, (x._array, out, axes)
+    )
 
 
 def _logsumexp_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -331,7 +370,6 @@ def _logsumexp_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(share, g.view_or_copy(kept)),)
 
 
-@method()
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum over axes, NaN counting as 0."""
     from onemodel_tensors.ops.logical import isnan
@@ -340,7 +378,6 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     return sum(masked_fill(input, isnan(input), 0), dim, keepdim)
 
 
-@method()
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The mean over axes of the elements that are not NaN."""
     from onemodel_tensors.ops.arithmetic import div
@@ -348,5 +385,3 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
     counted = sum(logical_not(isnan(input)), dim, keepdim)
     return div(nansum(input, dim, keepdim), to_dtype(counted, input._array.dtype))
-
-

@@ -8,7 +8,11 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError, UnsupportedError
 from onemodel_tensors.apply import kernel, recorded
-from onemodel_tensors.ops.adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from onemodel_tensors.ops.adaptive_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+)
 from onemodel_tensors.ops.arrays import MATMUL
 from onemodel_tensors.ops.sizes import examples, size_of
 from onemodel_tensors.record import BackwardRecord, Gradients
@@ -16,8 +20,15 @@ from onemodel_tensors.tensor import Tensor
 
 __all__ = ["interpolate", "upsample"]
 
-_RANKS = {"nearest": (3, 4, 5), "nearest-exact": (3, 4, 5), "linear": (3,), "bilinear": (4,), "bicubic": (4,),
-          "trilinear": (5,), "area": (3, 4, 5)}
+_RANKS = {
+    "nearest": (3, 4, 5),
+    "nearest-exact": (3, 4, 5),
+    "linear": (3,),
+    "bilinear": (4,),
+    "bicubic": (4,),
+    "trilinear": (5,),
+    "area": (3, 4, 5),
+}
 _AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 
 
@@ -96,15 +107,23 @@ def _targets(
 
 def _coordinates(mode: str, align_corners: bool) -> dict[str, Any]:
     if mode == "nearest":
-        return {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+        return {
+            "mode": "nearest",
+            "coordinate_transformation_mode": "asymmetric",
+            "nearest_mode": "floor",
+        }
     if mode == "nearest-exact":
         return {
-            "mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil",
+            "mode": "nearest",
+            "coordinate_transformation_mode": "half_pixel",
+            "nearest_mode": "round_prefer_ceil",
         }
     transformation = "align_corners" if align_corners else "half_pixel"
     if mode == "bicubic":
         return {
-            "mode": "cubic", "coordinate_transformation_mode": transformation, "cubic_coeff_a": -0.75,
+            "mode": "cubic",
+            "coordinate_transformation_mode": transformation,
+            "cubic_coeff_a": -0.75,
             "exclude_outside": 0,
         }
     return {"mode": "linear", "coordinate_transformation_mode": transformation}
@@ -120,7 +139,9 @@ def _resize_gradient(record: BackwardRecord, g: Array) -> Gradients:
             attributes["scales"] = (1.0, 1.0, 1.0, attributes["scales"][axis])
         else:
             attributes["sizes"] = (1, 1, have, want)
-        identity = kernel("EyeLike", dtype=g.dtype, k=0, shape=(have, have))().view_or_copy((1, 1, have, have))
+        identity = kernel("EyeLike", dtype=g.dtype, k=0, shape=(have, have))().view_or_copy(
+            (1, 1, have, have)
+        )
         weights = kernel("Resize", **attributes)(identity).view_or_copy((have, want))
         order = (*[a for a in range(g.ndim) if a != axis], axis)
         back = [0] * g.ndim
@@ -131,7 +152,11 @@ def _resize_gradient(record: BackwardRecord, g: Array) -> Gradients:
 
 
 def upsample(
-    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
 ) -> Tensor:
     """As :func:`interpolate`."""
     return interpolate(input, size, scale_factor, mode, align_corners)

@@ -9,10 +9,19 @@ from onemodel_kernels.errors import ShapeError
 from onemodel_tensors.apply import recorded, recorded_view
 from onemodel_tensors.ops.sizes import axes_of, axis_of, examples, sizes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.recording import SymbolicSize
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "atleast_1d", "atleast_2d", "flatten", "ravel", "reshape", "squeeze", "unflatten", "unsqueeze", "view",
+    "atleast_1d",
+    "atleast_2d",
+    "flatten",
+    "ravel",
+    "reshape",
+    "squeeze",
+    "unflatten",
+    "unsqueeze",
+    "view",
 ]
 
 
@@ -26,7 +35,9 @@ def _resolved(shape: tuple[int, ...], wanted: tuple[int, ...], what: str) -> tup
         if extent == -1 and open_axis < 0:
             open_axis = axis
         elif extent < 0:
-            raise ShapeError(f"{what}: expected extents of at least 0 and at most one -1, got {wanted}")
+            raise ShapeError(
+                f"{what}: expected extents of at least 0 and at most one -1, got {wanted}"
+            )
         else:
             known *= extent
     if open_axis >= 0:
@@ -36,7 +47,9 @@ def _resolved(shape: tuple[int, ...], wanted: tuple[int, ...], what: str) -> tup
             )
         return (*wanted[:open_axis], count // known, *wanted[open_axis + 1 :])
     if known != count:
-        raise ShapeError(f"{what}: expected a shape of {count} elements for a tensor of shape {shape}, got {wanted}")
+        raise ShapeError(
+            f"{what}: expected a shape of {count} elements for a tensor of shape {shape}, got {wanted}"
+        )
     return wanted
 
 
@@ -47,7 +60,13 @@ def _reshape(input: Tensor, sizes: tuple[Any, ...], may_copy: bool, what: str) -
     attributes = {"shape": sizes}
     if array.storage_id == source.storage_id:
         return recorded_view(
-            "Reshape", input, attributes, array, _reshape_gradient, lambda a: a.reshape(shape), (source.shape,)
+            "Reshape",
+            input,
+            attributes,
+            array,
+            _reshape_gradient,
+            lambda a: a.reshape(shape),
+            (source.shape,),
         )
     return recorded("Reshape", (input,), attributes, array, _reshape_gradient, (source.shape,))
 
@@ -82,18 +101,15 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
     return _reshape(input, sizes_of((shape,)), True, "reshape")
 
 
-@method("reshape")
 def _reshape_method(input: Tensor, *shape: Any) -> Tensor:
     return _reshape(input, sizes_of(shape), True, "reshape")
 
 
-@method()
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The elements under the shape of another tensor."""
     return _reshape(input, other.shape, True, "reshape_as")
 
 
-@method()
 def view(input: Tensor, *shape: Any) -> Tensor:
     """As :func:`reshape`, never copying.
 
@@ -107,13 +123,11 @@ def view(input: Tensor, *shape: Any) -> Tensor:
     return _reshape(input, sizes_of(shape), False, "view")
 
 
-@method()
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """A view under the shape of another tensor."""
     return _reshape(input, other.shape, False, "view_as")
 
 
-@method()
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """The axes from ``start_dim`` to ``end_dim`` as one; a 0-d tensor gets one axis.
 
@@ -125,7 +139,9 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         return _reshape(input, (1,), True, "flatten")
     first, last = axis_of(start_dim, rank, "flatten"), axis_of(end_dim, rank, "flatten")
     if first > last:
-        raise ShapeError(f"flatten: expected start_dim not after end_dim, got {start_dim} and {end_dim}")
+        raise ShapeError(
+            f"flatten: expected start_dim not after end_dim, got {start_dim} and {end_dim}"
+        )
     if first == last:
         return input
     shape = input.shape
@@ -135,7 +151,6 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     return _reshape(input, sizes_of((*shape[:first], joined, *shape[last + 1 :])), True, "flatten")
 
 
-@method()
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """One axis as several, of the given extents, one of which may be -1."""
     axis = axis_of(dim, input._array.ndim, "unflatten")
@@ -154,29 +169,31 @@ def _open_filled(extent: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([extent // known if type(size) is int and size == -1 else size for size in sizes])
 
 
-@method()
 def ravel(input: Tensor) -> Tensor:
     """All elements along one axis."""
     return _reshape(input, (-1,), True, "ravel") if input._array.ndim != 1 else input
 
 
-@method()
 def unsqueeze(input: Tensor, dim: int) -> Tensor:
     """A view with an axis of extent 1 inserted before axis ``dim``."""
     rank = input._array.ndim
     axis = axis_of(dim, rank + 1, "unsqueeze")
     array = input._array.unsqueeze((axis,))
     return recorded_view(
-        "Unsqueeze", input, {"axes": (axis,)}, array, _reshape_gradient, lambda a: a.unsqueeze((axis,)),
+        "Unsqueeze",
+        input,
+        {"axes": (axis,)},
+        array,
+        _reshape_gradient,
+        lambda a: a.unsqueeze((axis,)),
         (input._array.shape,),
     )
 
 
-@method()
 def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """A view without the axes of extent 1, or without those named that have extent 1.
 
-    An axis whose size is symbolic stays unless it is named; naming it is refused.
+    An axis whose size is symbolic stays, and must then not be 1 in any run; naming it is refused.
 
     Args:
         input: any tensor.
@@ -184,10 +201,15 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
     """
     source = input._array
     shape = input.shape
+    if dim is None:
+        for extent in shape:
+            if isinstance(extent, SymbolicSize):
+                extent.rely_on("!=", 1, "squeeze without an axis")
     # A named symbolic axis is asked whether it is 1, and refuses to answer: it may be 1 in another run.
     axes = tuple(
         [
-            a for a in axes_of(dim, source.ndim, "squeeze")
+            a
+            for a in axes_of(dim, source.ndim, "squeeze")
             if (type(shape[a]) is int or dim is not None) and shape[a] == 1
         ]
     )
@@ -195,7 +217,13 @@ def squeeze(input: Tensor, dim: Any = None) -> Tensor:
         return input
     array = source.squeeze(axes)
     return recorded_view(
-        "Squeeze", input, {"axes": axes}, array, _reshape_gradient, lambda a: a.squeeze(axes), (source.shape,)
+        "Squeeze",
+        input,
+        {"axes": axes},
+        array,
+        _reshape_gradient,
+        lambda a: a.squeeze(axes),
+        (source.shape,),
     )
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.ops.casts import clone
 from onemodel_tensors.ops.joining import cat
 from onemodel_tensors.ops.permuting import transpose
 from onemodel_tensors.ops.sizes import axes_of, axis_of, sizes_of
 from onemodel_tensors.ops.slicing import OPEN_END, OPEN_START, slice_axes
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-@method()
 def flip(input: Tensor, *dims: Any) -> Tensor:
     """The elements along some axes in reverse order; a copy."""
     axes = axes_of(sizes_of(dims), input._array.ndim, "flip") if dims and dims != ((),) else ()
@@ -24,19 +23,16 @@ def flip(input: Tensor, *dims: Any) -> Tensor:
     return slice_axes(input, [(axis, OPEN_END, OPEN_START, -1) for axis in axes]).contiguous()
 
 
-@method()
 def fliplr(input: Tensor) -> Tensor:
     """The elements along axis 1 in reverse order."""
     return flip(input, 1)
 
 
-@method()
 def flipud(input: Tensor) -> Tensor:
     """The elements along axis 0 in reverse order."""
     return flip(input, 0)
 
 
-@method()
 def roll(input: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """The elements moved along axes; those that leave at one end enter at the other.
 
@@ -65,15 +61,21 @@ def _rolled(input: Tensor, axis: int, amount: int) -> Tensor:
     if type(extent) is int:
         cut = -(amount % extent) if extent else 0
     else:
-        # A symbolic axis must be as long as the shift at every size; it refuses to answer where that is open.
-        cut = -amount if extent >= max(amount, -amount) else 0
+        if not -extent.example <= amount <= extent.example:
+            raise ShapeError(
+                f"roll: expected a shift of at most the symbolic extent {extent}, got {amount}"
+            )
+        extent.rely_on(">=", max(amount, -amount), "roll")
+        cut = -amount
     if not cut:
         return input
-    last, first = slice_axes(input, [(axis, cut, OPEN_END, 1)]), slice_axes(input, [(axis, 0, cut, 1)])
+    last, first = (
+        slice_axes(input, [(axis, cut, OPEN_END, 1)]),
+        slice_axes(input, [(axis, 0, cut, 1)]),
+    )
     return cat([last, first], axis)
 
 
-@method()
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """The plane of two axes turned by ``k`` quarter turns, from the first axis towards the second."""
     first, second = dims

@@ -15,12 +15,18 @@ from onemodel_tensors.ops.promotion import operands
 from onemodel_tensors.ops.sizes import axis_of
 from onemodel_tensors.ops.slicing import slice_axes
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["index_add", "index_copy", "index_fill", "scatter", "scatter_add", "scatter_reduce"]
 
 _REDUCTIONS = {
-    None: "none", "add": "add", "sum": "add", "multiply": "mul", "prod": "mul", "amax": "max", "amin": "min",
+    None: "none",
+    "add": "add",
+    "sum": "add",
+    "multiply": "mul",
+    "prod": "mul",
+    "amax": "max",
+    "amin": "min",
 }
 
 
@@ -33,8 +39,12 @@ def _scatter(input: Tensor, dim: int, index: Tensor, src: Any, reduction: str, w
         src = value.expand(*index.shape)
     src = cast_like(src, input, what)
     shape, wanted, have = input._array.shape, index._array.shape, src._array.shape
-    if len(wanted) != rank or len(have) != rank or any(
-        w > h or (a != axis and w > s) for a, (w, h, s) in enumerate(zip(wanted, have, shape))
+    if (
+        len(wanted) != rank
+        or len(have) != rank
+        or any(
+            w > h or (a != axis and w > s) for a, (w, h, s) in enumerate(zip(wanted, have, shape))
+        )
     ):
         raise ShapeError(
             f"{what}: expected an index not larger than the source {have} and, but for axis {axis}, than the input "
@@ -79,8 +89,15 @@ def _extremum_gradient(g: Array, i: Array, x: Array, s: Array, out: Array, axis:
     return MUL(share, own), None, MUL(gather(share, i), theirs)
 
 
-@method()
-def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: Any = None) -> Tensor:
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Any = None,
+    *,
+    value: Any = None,
+    reduce: Any = None,
+) -> Tensor:
     """The input with ``out[i, …, index[i, j, …], …] = src[i, j, …]``.
 
     Args:
@@ -97,17 +114,19 @@ def scatter(input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: A
         AttributeValueError: another reduction.
     """
     if reduce not in (None, "add", "multiply"):
-        raise AttributeValueError(f"scatter: expected reduce None, 'add' or 'multiply', got {reduce!r}")
-    return _scatter(input, dim, index, value if src is None else src, _REDUCTIONS[reduce], "scatter")
+        raise AttributeValueError(
+            f"scatter: expected reduce None, 'add' or 'multiply', got {reduce!r}"
+        )
+    return _scatter(
+        input, dim, index, value if src is None else src, _REDUCTIONS[reduce], "scatter"
+    )
 
 
-@method()
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """The input with the source's elements added at the index's positions."""
     return _scatter(input, dim, index, src, "add", "scatter_add")
 
 
-@method()
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -126,14 +145,19 @@ def scatter_reduce(
         UnsupportedError: ``include_self`` is false.
     """
     if not include_self:
-        raise UnsupportedError("scatter_reduce: expected include_self=True: without it there is no ONNX operator")
+        raise UnsupportedError(
+            "scatter_reduce: expected include_self=True: without it there is no ONNX operator"
+        )
     if reduce not in ("sum", "prod", "amax", "amin"):
-        raise AttributeValueError(f"scatter_reduce: expected 'sum', 'prod', 'amax' or 'amin', got {reduce!r}")
+        raise AttributeValueError(
+            f"scatter_reduce: expected 'sum', 'prod', 'amax' or 'amin', got {reduce!r}"
+        )
     return _scatter(input, dim, index, src, _REDUCTIONS[reduce], "scatter_reduce")
 
 
-@method()
-def index_add(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
+def index_add(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1
+) -> Tensor:
     """The input with slices of the source added at positions of an axis.
 
     Args:
@@ -172,17 +196,13 @@ def _along(input: Tensor, axis: int, index: Tensor) -> Tensor:
     return lifted.expand(*shape[:axis], index._array.size, *shape[axis + 1 :])
 
 
-@method()
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """The input with slices of an axis replaced by those of the source."""
     axis = axis_of(dim, input._array.ndim, "index_copy")
     return scatter(input, axis, _along(input, axis, integer_index(index, "index_copy")), source)
 
 
-@method()
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """The input with slices of an axis filled with one value."""
     axis = axis_of(dim, input._array.ndim, "index_fill")
     return scatter(input, axis, _along(input, axis, integer_index(index, "index_fill")), value)
-
-

@@ -9,19 +9,41 @@ from onemodel_kernels.errors import AttributeValueError, DtypeError
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.ops.arrays import (
-    AND, EQUAL, GREATER, GREATER_OR_EQUAL, LESS_OR_EQUAL, NOT, WHERE, masked, number, scaled, sum_to,
+    AND,
+    EQUAL,
+    GREATER,
+    GREATER_OR_EQUAL,
+    LESS_OR_EQUAL,
+    NOT,
+    WHERE,
+    masked,
+    number,
+    scaled,
+    sum_to,
 )
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.promotion import operands
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
-__all__ = ["clamp", "clamp_max", "clamp_min", "clip", "fmax", "fmin", "masked_fill", "maximum", "minimum", "where"]
+__all__ = [
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "clip",
+    "fmax",
+    "fmin",
+    "masked_fill",
+    "maximum",
+    "minimum",
+    "nan_to_num",
+    "where",
+]
 
 _MAX, _MIN = Kernel("Max"), Kernel("Min")
 
 
-def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
+def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     """``input`` where ``condition`` is true, else ``other``; all three broadcast.
 
     With the condition alone it gives the positions of its true elements, as ``nonzero(as_tuple=True)``.
@@ -44,7 +66,9 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     a, b = operands("where", input, other)
     c, x, y = condition._array, a._array, b._array
     out = WHERE(c, x, y)
-    return recorded("Where", (condition, a, b), NO_ATTRIBUTES, out, _where_gradient, (c, x.shape, y.shape))
+    return recorded(
+        "Where", (condition, a, b), NO_ATTRIBUTES, out, _where_gradient, (c, x.shape, y.shape)
+    )
 
 
 def builtin_name(value: object) -> str:
@@ -62,12 +86,10 @@ def _where_gradient(record: BackwardRecord, g: Array) -> Gradients:
     )
 
 
-@method("where")
 def _where_method(input: Tensor, condition: Tensor, other: Any) -> Any:
     return where(condition, input, other)
 
 
-@method()
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """``value`` where ``mask`` is true, else ``input``, in ``input``'s dtype.
 
@@ -103,19 +125,16 @@ def _extremum_gradient(record: BackwardRecord, g: Array) -> Gradients:
     )
 
 
-@method()
 def maximum(input: Any, other: Any) -> Tensor:
     """The larger of two elements; NaN if either is. The gradient goes to the larger, half each at a tie."""
     return _extremum("Max", _MAX, input, other)
 
 
-@method()
 def minimum(input: Any, other: Any) -> Tensor:
     """The smaller of two elements; NaN if either is. The gradient goes to the smaller, half each at a tie."""
     return _extremum("Min", _MIN, input, other)
 
 
-@method()
 def fmax(input: Tensor, other: Tensor) -> Tensor:
     """The larger of two elements; of a NaN and a number, the number."""
     from onemodel_tensors.ops.logical import isnan
@@ -124,7 +143,6 @@ def fmax(input: Tensor, other: Tensor) -> Tensor:
     return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))  # type: ignore[no-any-return]
 
 
-@method()
 def fmin(input: Tensor, other: Tensor) -> Tensor:
     """The smaller of two elements; of a NaN and a number, the number."""
     from onemodel_tensors.ops.logical import isnan
@@ -133,7 +151,6 @@ def fmin(input: Tensor, other: Tensor) -> Tensor:
     return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))  # type: ignore[no-any-return]
 
 
-@method("clamp", "clip")
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """``minimum(maximum(input, min), max)``; NaN stays NaN.
 
@@ -199,20 +216,19 @@ def _bounded_gradient(record: BackwardRecord, g: Array) -> Gradients:
 clip = clamp
 
 
-@method()
 def clamp_min(input: Tensor, min: Any) -> Tensor:
     """``maximum(input, min)``, the whole gradient to the input at a tie."""
     return clamp(input, min=min)
 
 
-@method()
 def clamp_max(input: Tensor, max: Any) -> Tensor:
     """``minimum(input, max)``, the whole gradient to the input at a tie."""
     return clamp(input, max=max)
 
 
-@method()
-def nan_to_num(input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
+def nan_to_num(
+    input: Tensor, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None
+) -> Tensor:
     """NaN and the infinities replaced by numbers: by default 0 and the dtype's largest and smallest.
 
     Args:

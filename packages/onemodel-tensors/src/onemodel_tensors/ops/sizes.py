@@ -30,7 +30,7 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def example(size: Any) -> int:
     """The number that a size is in this run."""
-    return size.example if isinstance(size, SymbolicSize) else size  # type: ignore[no-any-return]
+    return size.example if isinstance(size, SymbolicSize) else size
 
 
 def examples(sizes: Iterable[Any]) -> tuple[int, ...]:
@@ -47,7 +47,9 @@ def axis_of(axis: int, rank: int, name: str) -> int:
     axis = operator.index(axis)
     count = rank or 1
     if not -count <= axis < count:
-        raise ShapeError(f"{name}: expected an axis in [{-count}, {count}) for a tensor of {rank} axes, got {axis}")
+        raise ShapeError(
+            f"{name}: expected an axis in [{-count}, {count}) for a tensor of {rank} axes, got {axis}"
+        )
     return axis + count if axis < 0 else axis
 
 

@@ -11,7 +11,7 @@ from onemodel_tensors.apply import recorded_view
 from onemodel_tensors.ops.arrays import zeros
 from onemodel_tensors.ops.sizes import axis_of, example, size_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["diagonal", "narrow", "select", "slice_axes", "unfold"]
 
@@ -32,9 +32,9 @@ def part_gradient(record: BackwardRecord, g: Array) -> Gradients:
 
 def _bounds(extent: int, start: int, end: int, step: int) -> tuple[int, int]:
     """Start and stop as a view takes them, for a start and end that may be negative or too large."""
-    begin, stop, _ = slice(
-        start, None if step < 0 and end <= OPEN_START else end, step
-    ).indices(extent)
+    begin, stop, _ = slice(start, None if step < 0 and end <= OPEN_START else end, step).indices(
+        extent
+    )
     if (stop - begin) * step <= 0:
         return 0, 0
     return begin, stop
@@ -74,7 +74,6 @@ def slice_axes(input: Tensor, parts: list[tuple[int, Any, Any, int]]) -> Tensor:
     return recorded_view("Slice", input, attributes, replay(source), part_gradient, replay, saved)
 
 
-@method()
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """A view of one position along an axis, without the axis.
 
@@ -87,7 +86,9 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     at = example(position)
     extent = source.shape[axis] if source.ndim else 0
     if not -extent <= at < extent:
-        raise BoundsError(f"select: expected an index in [{-extent}, {extent}) of axis {axis}, got {at}")
+        raise BoundsError(
+            f"select: expected an index in [{-extent}, {extent}) of axis {axis}, got {at}"
+        )
     at %= extent
 
     def replay(array: Array) -> Array:
@@ -98,7 +99,6 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
     return recorded_view("Select", input, attributes, replay(source), part_gradient, replay, saved)
 
 
-@method()
 def narrow(input: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     """A view of ``length`` positions along an axis, from ``start`` on.
 
@@ -117,7 +117,6 @@ def narrow(input: Tensor, dim: int, start: Any, length: Any) -> Tensor:
     return slice_axes(input, [(axis, first, first + count, 1)])
 
 
-@method()
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A view of a diagonal of two axes, as a new last axis.
 
@@ -133,17 +132,20 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
     source = input._array
     rows, columns = axis_of(dim1, source.ndim, "diagonal"), axis_of(dim2, source.ndim, "diagonal")
     if rows == columns or source.ndim < 2:
-        raise ShapeError(f"diagonal: expected two distinct axes of shape {source.shape}, got {dim1} and {dim2}")
+        raise ShapeError(
+            f"diagonal: expected two distinct axes of shape {source.shape}, got {dim1} and {dim2}"
+        )
 
     def replay(array: Array) -> Array:
         return array.diagonal(offset, rows, columns)
 
     attributes = {"offset": offset, "dim1": rows, "dim2": columns}
     saved = (source.shape, replay)
-    return recorded_view("Diagonal", input, attributes, replay(source), part_gradient, replay, saved)
+    return recorded_view(
+        "Diagonal", input, attributes, replay(source), part_gradient, replay, saved
+    )
 
 
-@method()
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """All windows of ``size`` elements along an axis, ``step`` apart, the window as a new last axis.
 
@@ -157,7 +159,11 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     axis = axis_of(dimension, input._array.ndim, "unfold")
     extent = operator.index(input.shape[axis])
     if size > extent or size < 0 or step < 1:
-        raise ShapeError(f"unfold: expected a size in [0, {extent}] and a step of at least 1, got {size} and {step}")
+        raise ShapeError(
+            f"unfold: expected a size in [0, {extent}] and a step of at least 1, got {size} and {step}"
+        )
     starts = range(0, extent - size + 1, step)
-    index = tensor([[start + k for k in range(size)] for start in starts], dtype="int64").reshape(len(starts), size)
+    index = tensor([[start + k for k in range(size)] for start in starts], dtype="int64").reshape(
+        len(starts), size
+    )
     return movedim(gather_axis(input, axis, index), axis + 1, -1)

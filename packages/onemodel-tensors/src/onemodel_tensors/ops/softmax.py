@@ -12,7 +12,7 @@ from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.promotion import require_floating
 from onemodel_tensors.ops.sizes import axis_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["log_softmax", "softmax", "softmin"]
 
@@ -35,7 +35,6 @@ def _rows_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel(name, axis=record.attributes["axis"])(record.saved[0], g),)
 
 
-@method()
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``e**x / sum(e**x)`` along an axis; a row of -inf gives NaN.
 
@@ -50,7 +49,6 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     return _rows("Softmax", input, dim, dtype)
 
 
-@method()
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
     """``x - log(sum(e**x))`` along an axis; see :func:`softmax`."""
     return _rows("LogSoftmax", input, dim, dtype)

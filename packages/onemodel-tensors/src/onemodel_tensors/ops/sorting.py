@@ -11,7 +11,7 @@ from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.ops.arrays import zeros
 from onemodel_tensors.ops.sizes import axis_of, example, size_of
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["ValuesAndIndices", "argsort", "sort", "topk"]
 
@@ -23,8 +23,9 @@ class ValuesAndIndices(NamedTuple):
     indices: Tensor
 
 
-@method()
-def topk(input: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> ValuesAndIndices:
+def topk(
+    input: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True
+) -> ValuesAndIndices:
     """The ``k`` largest or smallest elements along an axis, in order.
 
     Args:
@@ -45,12 +46,16 @@ def topk(input: Tensor, k: Any, dim: int = -1, largest: bool = True, sorted: boo
     size = size_of(k)
     count = example(size)
     if not 0 <= count <= x.shape[axis]:
-        raise BoundsError(f"topk: expected k in [0, {x.shape[axis]}] for axis {axis} of shape {x.shape}, got {count}")
+        raise BoundsError(
+            f"topk: expected k in [0, {x.shape[axis]}] for axis {axis} of shape {x.shape}, got {count}"
+        )
     order = {"axis": axis, "largest": int(largest), "sorted": 1}
     values, indices = kernel("TopK", k=count, **order)(x)
     attributes = {"k": size, **order}
     gradient = _topk_gradient if x.dtype in FLOATING else None
-    outs = recorded_outputs("TopK", (input,), attributes, (values, indices), gradient, (indices, x.shape), 1)
+    outs = recorded_outputs(
+        "TopK", (input,), attributes, (values, indices), gradient, (indices, x.shape), 1
+    )
     return ValuesAndIndices(*outs)
 
 
@@ -62,8 +67,9 @@ def _topk_gradient(record: BackwardRecord, g: Array | None, _: Array | None) -> 
     return (scatter(zeros(shape, g.dtype), indices, g),)
 
 
-@method()
-def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> ValuesAndIndices:
+def sort(
+    input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True
+) -> ValuesAndIndices:
     """All elements along an axis in ascending or descending order; always stable.
 
     Args:
@@ -76,7 +82,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = 
     return topk(input, extent, dim, descending)
 
 
-@method()
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that :func:`sort` takes elements from."""
     return sort(input, dim, descending, stable).indices

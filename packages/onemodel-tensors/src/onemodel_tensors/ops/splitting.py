@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from onemodel_kernels import Array
@@ -12,12 +13,11 @@ from onemodel_tensors.ops.arrays import zeros
 from onemodel_tensors.ops.sizes import axis_of, example, size_of, sizes_of
 from onemodel_tensors.ops.slicing import select
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, ViewOf, method
+from onemodel_tensors.tensor import Tensor, ViewOf
 
 __all__ = ["chunk", "split", "tensor_split", "unbind"]
 
 
-@method("split", "split_with_sizes")
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Views of consecutive parts of an axis.
 
@@ -39,7 +39,9 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
         raise AttributeValueError(f"split: expected a positive size, got {size}")
     if type(size) is not int and step and extent % step == 0:
         return _split(tensor, axis, (size,) * (extent // step))
-    return _split(tensor, axis, tuple([min(step, extent - at) for at in range(0, extent, step or 1)]) or (0,))
+    return _split(
+        tensor, axis, tuple([min(step, extent - at) for at in range(0, extent, step or 1)]) or (0,)
+    )
 
 
 def _split(tensor: Tensor, axis: int, sizes: tuple[Any, ...]) -> tuple[Tensor, ...]:
@@ -57,7 +59,9 @@ def _split(tensor: Tensor, axis: int, sizes: tuple[Any, ...]) -> tuple[Tensor, .
         at += count
     arrays = [replay(source) for replay in replays]
     attributes = {"axis": axis, "split": sizes}
-    outs = recorded_outputs("Split", (tensor,), attributes, arrays, _split_gradient, (source.shape, replays))
+    outs = recorded_outputs(
+        "Split", (tensor,), attributes, arrays, _split_gradient, (source.shape, replays)
+    )
     if is_grad_enabled():
         for out, replay in zip(outs, replays):
             if out._trace is None:
@@ -89,7 +93,6 @@ def _split_gradient(record: BackwardRecord, *gradients: Array | None) -> Gradien
     return (whole,)
 
 
-@method()
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """At most so many parts of an axis, all of one extent but perhaps the last.
 
@@ -102,7 +105,6 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return split(input, max(1, -(-input._array.shape[axis] // chunks)), axis)
 
 
-@method()
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """So many parts of nearly one extent, or parts that end at given positions."""
     axis = axis_of(dim, input._array.ndim, "tensor_split")
@@ -110,7 +112,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     if isinstance(indices_or_sections, (list, tuple)):
         ends = [slice(None, end).indices(extent)[1] for end in indices_or_sections]
         edges = [0, *ends, extent]
-        return tuple([input.narrow(axis, a, max(0, b - a)) for a, b in zip(edges, edges[1:])])
+        return tuple([input.narrow(axis, a, max(0, b - a)) for a, b in pairwise(edges)])
     sections = int(indices_or_sections)
     if sections < 1:
         raise AttributeValueError(f"tensor_split: expected at least 1 section, got {sections}")
@@ -118,7 +120,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return _split(input, axis, tuple([small + (n < larger) for n in range(sections)]))
 
 
-@method()
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """A view of each position along an axis, without the axis."""
     axis = axis_of(dim, input._array.ndim, "unbind")

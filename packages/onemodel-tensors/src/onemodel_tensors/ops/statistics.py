@@ -18,17 +18,29 @@ from onemodel_tensors.ops.selection import clamp
 from onemodel_tensors.ops.sizes import axes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.recording import SymbolicSize
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = [
-    "cdist", "cosine_similarity", "norm", "normalize", "pairwise_distance", "std", "std_mean", "var", "var_mean",
+    "cdist",
+    "cosine_similarity",
+    "norm",
+    "normalize",
+    "pairwise_distance",
+    "std",
+    "std_mean",
+    "var",
+    "var_mean",
     "vector_norm",
 ]
 
 
-@method()
 def var_mean(
-    input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False, unbiased: bool | None = None
+    input: Tensor,
+    dim: Any = None,
+    *,
+    correction: float = 1,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
     """``sum((x - mean)**2) / max(count - correction, 0)`` and the mean over axes.
 
@@ -64,37 +76,54 @@ def _degrees(input: Tensor, axes: tuple[int, ...], correction: float) -> Any:
     return float(max(count - correction, 0))
 
 
-@method()
 def var(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float = 1,
 ) -> Tensor:
     """``sum((x - mean)**2) / max(count - correction, 0)`` over axes; see :func:`var_mean`."""
     return var_mean(input, dim, correction=correction, keepdim=keepdim, unbiased=unbiased)[0]
 
 
-@method()
 def std(
-    input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float = 1
+    input: Tensor,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float = 1,
 ) -> Tensor:
     """The square root of :func:`var`."""
     return sqrt(var(input, dim, unbiased, keepdim, correction=correction))
 
 
-@method()
 def std_mean(
-    input: Tensor, dim: Any = None, *, correction: float = 1, keepdim: bool = False, unbiased: bool | None = None
+    input: Tensor,
+    dim: Any = None,
+    *,
+    correction: float = 1,
+    keepdim: bool = False,
+    unbiased: bool | None = None,
 ) -> tuple[Tensor, Tensor]:
     """The standard deviation and the mean over axes."""
-    variance, center = var_mean(input, dim, correction=correction, keepdim=keepdim, unbiased=unbiased)
+    variance, center = var_mean(
+        input, dim, correction=correction, keepdim=keepdim, unbiased=unbiased
+    )
     return sqrt(variance), center
 
 
-@method()
-def norm(input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+def norm(
+    input: Tensor, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Tensor:
     """``sum(|x|**p)**(1/p)`` over axes; see :func:`vector_norm`. ``"fro"`` is 2."""
     if isinstance(p, str):
         if p not in ("fro", "inf", "-inf"):
-            raise AttributeValueError(f"norm: expected p a number, 'fro', 'inf' or '-inf', got {p!r}")
+            raise AttributeValueError(
+                f"norm: expected p a number, 'fro', 'inf' or '-inf', got {p!r}"
+            )
         p = 2.0 if p == "fro" else float(p)
     return vector_norm(input, p, dim, keepdim, dtype=dtype)
 
@@ -150,13 +179,13 @@ def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -
 
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """``sum(x1 * x2) / (max(|x1|, eps) * max(|x2|, eps))`` over an axis."""
-    lengths = mul(
-        clamp(vector_norm(x1, 2, dim), min=eps), clamp(vector_norm(x2, 2, dim), min=eps)
-    )
+    lengths = mul(clamp(vector_norm(x1, 2, dim), min=eps), clamp(vector_norm(x2, 2, dim), min=eps))
     return div(sum(mul(x1, x2), dim), lengths)
 
 
-def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+def pairwise_distance(
+    x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Tensor:
     """The norm of ``x1 - x2 + eps`` over the last axis."""
     return vector_norm(sub(x1, x2) + eps, p, -1, keepdim)
 

@@ -8,7 +8,7 @@ from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.ops.slicing import diagonal
 from onemodel_tensors.record import BackwardRecord, Gradients
-from onemodel_tensors.tensor import Tensor, method
+from onemodel_tensors.tensor import Tensor
 
 __all__ = ["diag", "diag_embed", "trace", "tril", "triu"]
 
@@ -27,19 +27,16 @@ def _triangle_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel("Trilu", **record.attributes)(g),)
 
 
-@method()
 def tril(input: Tensor, diagonal: int = 0) -> Tensor:
     """The last two axes' elements on and below a diagonal, 0 above."""
     return _triangle(input, 0, diagonal, "tril")
 
 
-@method()
 def triu(input: Tensor, diagonal: int = 0) -> Tensor:
     """The last two axes' elements on and above a diagonal, 0 below."""
     return _triangle(input, 1, diagonal, "triu")
 
 
-@method()
 def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     """Matrices with the last axis's elements on a diagonal."""
     from onemodel_tensors.ops.arithmetic import mul
@@ -54,7 +51,6 @@ def diag_embed(input: Tensor, offset: int = 0) -> Tensor:
     return pad(square, (distance, 0, 0, distance) if offset > 0 else (0, distance, distance, 0))
 
 
-@method()
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """The diagonal of a matrix, or the matrix with a vector on its diagonal.
 
@@ -71,7 +67,6 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
 diagonal_of = diagonal
 
 
-@method()
 def trace(input: Tensor) -> Tensor:
     """The sum of the main diagonal of a matrix."""
     return diagonal(input).sum()
