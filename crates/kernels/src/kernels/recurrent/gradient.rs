@@ -11,10 +11,9 @@ use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use std::sync::Arc;
 
-/// The gradients of a layer. Inputs are those before the layer's parameters (x, h0?, c0? of an
-/// LSTM, lengths?), then y, saved and the gradients dy?, dh_n?, dc_n? (LSTM only; absent ones are
-/// 0), then the parameters as the layer takes them. Outputs are dx, dh0, dc0 (LSTM only) and the
-/// gradient of each parameter in the layer's order.
+/// The gradients of a layer. Inputs are the gradients of y, h_n and c_n (LSTM only), of which absent
+/// ones are 0, then the layer's inputs, then all its outputs (of which h_n and c_n are not read).
+/// Outputs are dx, dh0, dc0 (LSTM only) and the gradient of each parameter in the layer's order.
 ///
 /// `dh` before a step is the chain `fma(dgate[j], w_hh[j, k], acc)` over gate rows j ascending (a
 /// GRU's starts from `e * z`), dx the same over w_ih, direction by direction; the weights'
@@ -44,32 +43,43 @@ pub(super) fn build_rnn(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> 
 }
 
 impl LayerGrad {
-    /// Where y stands: after x, the states and the lengths.
-    fn y_at(&self) -> usize {
-        self.layer.lengths_at() + 1
+    /// States, which is also how many outputs of the layer follow y.
+    fn states(&self) -> usize {
+        if self.layer.cell.has_cell_state() { 2 } else { 1 }
     }
 
-    fn weights_at(&self) -> usize {
-        self.y_at() + if self.layer.cell.has_cell_state() { 5 } else { 4 }
+    /// Where the layer's inputs stand: after the gradients.
+    fn x_at(&self) -> usize {
+        1 + self.states()
+    }
+
+    /// Where the layer's outputs stand.
+    fn y_at(&self) -> usize {
+        self.x_at() + self.layer.inputs()
+    }
+
+    fn saved_at(&self) -> usize {
+        self.y_at() + 1 + self.states()
     }
 
     fn typed<E: Gate>(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let layer = &self.layer;
         let arrays = contiguous(inputs)?;
         let get = |i: usize| arrays.get(i).and_then(Option::as_deref);
-        let (Some(x), Some(y), Some(saved)) = (get(0), get(self.y_at()), get(self.y_at() + 1))
+        let x_at = self.x_at();
+        let (Some(x), Some(y), Some(saved)) = (get(x_at), get(self.y_at()), get(self.saved_at()))
         else {
             return Ok(());
         };
         let sizes = layer.sizes_of(x);
-        let lengths = read_lengths(layer.operator, get(layer.lengths_at()), sizes.steps)?;
+        let lengths = read_lengths(layer.operator, get(x_at + layer.lengths_at()), sizes.steps)?;
         let lstm = layer.cell.has_cell_state();
         let per = layer.weights_per_direction();
-        let weights_at = self.weights_at();
+        let weights_at = x_at + layer.weights_at();
         let of = |k: usize| -> Vec<*const E> {
             (0..layer.directions.len()).map(|d| address(get(weights_at + d * per + k))).collect()
         };
-        let first = if lstm { 3 } else { 2 };
+        let first = 1 + self.states();
         let gradients: Vec<Gradients<E>> = (0..layer.directions.len())
             .map(|d| {
                 let out = |k: usize| outputs[first + d * per + k].as_mut_ptr::<E>();
@@ -85,14 +95,14 @@ impl LayerGrad {
             sizes,
             directions: &layer.directions,
             x: x.as_ptr::<E>(),
-            h0: address(get(1)),
-            c0: if lstm { address(get(2)) } else { null },
+            h0: address(get(x_at + 1)),
+            c0: if lstm { address(get(x_at + 2)) } else { null },
             lengths: lengths.as_deref(),
             y: y.as_ptr::<E>(),
             saved: saved.as_ptr::<E>(),
-            dy: address(get(self.y_at() + 2)),
-            dh_n: address(get(self.y_at() + 3)),
-            dc_n: if lstm { address(get(self.y_at() + 4)) } else { null },
+            dy: address(get(0)),
+            dh_n: address(get(1)),
+            dc_n: if lstm { address(get(2)) } else { null },
             ih: &of(0),
             hh: &of(1),
             dx: outputs[0].as_mut_ptr::<E>(),
@@ -111,23 +121,24 @@ impl Kernel for LayerGrad {
 
     fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
         let layer = &self.layer;
-        let weights_at = self.weights_at();
-        let count = weights_at + layer.weights_per_direction() * layer.directions.len();
-        Inputs::new(self.name(), inputs, 1, count)?;
-        let (dtype, sizes) = layer.check(inputs, weights_at)?;
+        let (x_at, y_at, states) = (self.x_at(), self.y_at(), self.states());
+        let count = self.saved_at() + 1;
+        Inputs::new(self.name(), inputs, 0, count)?;
+        let own = inputs.get(x_at..y_at).unwrap_or_default();
+        let (dtype, sizes) = layer.check(own, layer.weights_at())?;
         let d = layer.directions.len();
         let state = Meta::new(dtype, &[d, sizes.batch, sizes.hidden]);
         let y = Meta::new(dtype, &[sizes.steps, sizes.batch, d * sizes.hidden]);
         let saved = Meta::new(dtype, &layer.saved_shape(sizes));
-        let at = self.y_at();
-        let lstm = layer.cell.has_cell_state();
-        let states = if lstm { 2 } else { 1 };
         let given = |i: usize| inputs.get(i).copied().flatten();
-        let mut wanted = vec![(at, "y", &y, true), (at + 1, "saved", &saved, true)];
-        wanted.push((at + 2, "dy", &y, false));
-        wanted.push((at + 3, "dh_n", &state, false));
-        if lstm {
-            wanted.push((at + 4, "dc_n", &state, false));
+        let mut wanted = vec![
+            (0, "dy", &y, false),
+            (1, "dh_n", &state, false),
+            (y_at, "y", &y, true),
+            (self.saved_at(), "saved", &saved, true),
+        ];
+        if layer.cell.has_cell_state() {
+            wanted.push((2, "dc_n", &state, false));
         }
         for (i, what, want, required) in wanted {
             let got = match given(i) {
@@ -142,7 +153,7 @@ impl Kernel for LayerGrad {
         let x = Meta::new(dtype, &[sizes.steps, sizes.batch, sizes.input]);
         let mut metas: Metas =
             std::iter::once(x).chain(std::iter::repeat_n(state, states)).collect();
-        for i in weights_at..count {
+        for i in x_at + layer.weights_at()..y_at {
             metas.extend(given(i).cloned());
         }
         Ok(metas)
