@@ -163,15 +163,15 @@ class Session:
 
     def _values(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         names = self._names
+        by_name = bool(named)
         if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
-            named = dict(inputs[0])
-            inputs = ()
+            named, inputs, by_name = dict(inputs[0]), (), True
         elif (
             len(inputs) == 1 and isinstance(inputs[0], list | tuple) and self._takes_list(inputs[0])
         ):
             inputs = tuple(inputs[0])
         given: Sequence[Any] = inputs
-        if named:
+        if by_name:
             unknown = [name for name in named if name not in names]
             if unknown:
                 raise AttributeValueError(

@@ -20,8 +20,7 @@ DEPTH = 64
 
 
 def write_graph(graph: Graph, tensors: dict[str, Array], prefix: str = "") -> dict[str, Any]:
-    """The JSON tree of a graph; its arrays are added to ``tensors``, by the keys that the tree has.
-    """
+    """The JSON tree of a graph; its arrays are added to ``tensors``, by the keys that the tree has."""
     initializers = []
     for name, array in graph.initializers.items():
         initializers.append([name, _keep(tensors, prefix + name, array)])

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from onemodel_graph.ir import Graph, Model, Node, Value
@@ -56,11 +57,15 @@ def import_model(source: ModelProto | bytes | str | Path) -> Model:
         proto = ModelProto()
         try:
             proto.ParseFromString(bytes(source))
-        except Exception as error:
+        except DecodeError as error:
             raise AttributeValueError(f"this is not an ONNX model: {error}") from None
     if not proto.HasField("graph"):
         raise AttributeValueError("this is not an ONNX model: it has no graph")
-    return _Importer(proto, ExternalData(folder)).model()
+    try:
+        return _Importer(proto, ExternalData(folder)).model()
+    except (TypeError, UnicodeError) as error:
+        # protobuf hands out bytes in place of a text that is not UTF-8.
+        raise AttributeValueError(f"the model holds a text that is not UTF-8: {error}") from None
 
 
 def opsets_of(imports: Sequence[Any]) -> dict[str, int]:

@@ -46,8 +46,7 @@ class Slot:
 
 @dataclass(eq=False, slots=True)
 class Items:
-    """A sequence whose length is known at plan time; ``None`` entries stand for absent optionals.
-    """
+    """A sequence whose length is known at plan time; ``None`` entries stand for absent optionals."""
 
     slots: list[Any]
     dtype: str | None = None

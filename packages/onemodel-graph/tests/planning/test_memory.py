@@ -1,0 +1,80 @@
+import numpy as np
+
+from onemodel_graph.planning.context import Context
+from onemodel_graph.planning.memory import ALIGNMENT, _Arena, build
+from onemodel_graph.planning.planner import Planner
+from onemodel_graph.planning.slot import Slot
+from onemodel_kernels import Array
+
+
+def chain(length, size=1000):
+    """x + x + … in a chain."""
+    planner = Planner(Context())
+    x = Slot("float32", (size,))
+    value = x
+    for _ in range(length):
+        value = planner.emit("Add", value, x)
+    return planner, x, value
+
+
+def test_a_chain_needs_no_more_than_two_buffers():
+    planner, x, y = chain(50)
+    program, labels = build(planner.calls, [x], [y])
+    assert len(labels) == 50
+    assert program.arena_bytes <= 2 * (4000 + ALIGNMENT)
+    data = np.arange(1000, dtype=np.float32)
+    (got,) = program.run([Array.from_numpy(data)])
+    np.testing.assert_array_equal(np.asarray(got), data * 51)
+
+
+def test_calls_that_nothing_needs_are_left_out():
+    planner, x, y = chain(3)
+    planner.emit("Mul", y, x)
+    _, labels = build(planner.calls, [x], [y])
+    assert len(labels) == 3
+
+
+def test_views_keep_their_base_alive():
+    planner = Planner(Context())
+    x = Slot("float32", (2, 6))
+    a = planner.emit("Add", x, x)
+    view = planner.emit("Reshape", a, shape=(3, 4))
+    b = planner.emit("Mul", x, x)
+    c = planner.emit("Sub", b, x)
+    d = planner.emit("Reshape", c, shape=(3, 4))
+    y = planner.emit("Add", view, d)
+    program, _ = build(planner.calls, [x], [y])
+    data = np.arange(12, dtype=np.float32).reshape(2, 6)
+    (got,) = program.run([Array.from_numpy(data)])
+    want = (data + data).reshape(3, 4) + (data * data - data).reshape(3, 4)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
+def test_results_that_share_memory_do_not_alias():
+    planner = Planner(Context())
+    x = Slot("float32", (4,))
+    a = planner.emit("Add", x, x)
+    view = planner.emit("Reshape", a, shape=(2, 2))
+    program, _ = build(planner.calls, [x], [a, view])
+    first, second = program.run([Array.from_numpy(np.ones(4, np.float32))])
+    assert not first.overlaps(second)
+
+
+def test_arena_reuses_and_merges_regions():
+    arena = _Arena()
+    a, b, c = arena.take(64), arena.take(128), arena.take(64)
+    arena.give(a, 64)
+    arena.give(c, 64)
+    arena.give(b, 128)
+    assert arena.free == [(0, 256)]
+    assert arena.take(256) == 0
+    assert arena.size == 256
+
+
+def test_shape_chains_become_constants():
+    planner = Planner(Context())
+    x = Slot("float32", (2, 3, 4))
+    shape = planner.emit("Shape", x, start=0, end=2)
+    both = planner.emit("Mul", shape, planner.constant([1, 5], "int64"))
+    assert both.array is not None and both.array.tolist() == [2, 15]
+    assert planner.calls == []
