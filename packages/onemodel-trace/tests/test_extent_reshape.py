@@ -55,6 +55,8 @@ def test_readings(shape, target, expected):
         ({"T": 5, "B": 2}, lambda T, B: (T, B, 32), (5, 8, 8), "ambiguous"),
         ({"B": 6}, lambda B: (B, 4), (3, 8), "mixes"),
         ({"N": 9}, lambda N: (N, 6, 4), (-1, 3, 6, 4), "mixes"),
+        ({"B": 5}, lambda B: (B, 3, 8), (5, -1), "mixes"),
+        ({"B": 5}, lambda B: (B, 3, 8), (5, 24), "(B, 24)"),
     ],
 )
 def test_plain_numbers_are_read_or_refused(sizes, shape, target, text):

@@ -137,8 +137,6 @@ class GraphWriter:
         types: Sequence[tuple[str, SymbolicShape]],
     ) -> GraphValue:
         key = (operator, name)
-        if operator == "Reshape":
-            return self.sizes.reshape_operand(types[0][1])
         if operator == "Expand":
             source = inputs[0]
             assert source is not None
@@ -167,8 +165,10 @@ class GraphWriter:
         target = extents.reshape(value.shape, tuple(shape), allowzero=True)
         if target == value.shape:
             return value
-        attributes = {"allowzero": 1} if 0 in [e for e in target if type(e) is int] else {}
-        operand = self.sizes.reshape_operand(target)
+        operand, computed = self.sizes.reshape_operand(target)
+        # A 0 in the operand is an empty axis, also one that a run computes; never "copy the input's".
+        zero = computed or 0 in [extent for extent in target if type(extent) is int]
+        attributes = {"allowzero": 1} if zero else {}
         return self.node("Reshape", [value, operand], (value.dtype, target), attributes)
 
     def filled(self, number: float | bool, shape: Sequence[Any], dtype: str) -> GraphValue:

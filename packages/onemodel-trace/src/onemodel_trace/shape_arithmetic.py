@@ -157,13 +157,13 @@ class ShapeArithmetic:
     def _binary(self, operator: str, left: GraphValue, right: GraphValue) -> GraphValue:
         return self._writer.node(operator, [left, right], ("int64", (1,)))
 
-    def reshape_operand(self, target: Sequence[Any]) -> GraphValue:
-        """The shape operand of a Reshape: constants, one -1, or a chain."""
+    def reshape_operand(self, target: Sequence[Any]) -> tuple[GraphValue, bool]:
+        """The shape operand of a Reshape, constants, one -1, or a chain; and whether a run computes it."""
         symbolic = [axis for axis, extent in enumerate(target) if type(extent) is not int]
         if len(symbolic) == 1 and 0 not in [e for e in target if type(e) is int]:
             numbers = [extent if type(extent) is int else -1 for extent in target]
-            return self._writer.constants.integers(numbers)
-        return self.vector(target)
+            return self._writer.constants.integers(numbers), False
+        return self.vector(target), bool(symbolic)
 
     def expand_operand(self, shape: Sequence[Any], target: Sequence[Any]) -> GraphValue:
         """The shape operand of an Expand: 1 for axes that keep their extent."""

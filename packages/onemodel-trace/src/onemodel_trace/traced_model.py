@@ -81,9 +81,9 @@ class TracedModel:
         Args:
             path: Where to write.
         """
-        from onemodel_graph import save
+        from onemodel_graph import save_v1
 
-        save(self.graph, path)
+        save_v1(self.graph, path)
 
     def session(self, mode: ArithmeticMode | None = None, threads: int | None = None) -> Session:
         """A session that runs the graph.

@@ -10,6 +10,7 @@ from onemodel_tensors.recording import SymbolicSize
 from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.extents import expression as algebra
 from onemodel_trace.extents.expression import constant
+from onemodel_trace.extents.scope import holds
 from onemodel_trace.extents.symbolic import (
     SymbolicExtent,
     SymbolicShapeError,
@@ -87,14 +88,15 @@ class Extent(SymbolicSize):
             reason: What relies on it.
 
         Raises:
-            TraceException: SYMBOLIC_SHAPE when the relation is false for every permitted size.
+            TraceException: SYMBOLIC_SHAPE when the relation is false in this run or for every permitted
+                size.
         """
         scope, expression, right = self._size.scope, self._size.expression, constant(number)
         answer = scope.decide(expression, relation, right)
-        if answer is False:
+        if answer is False or not holds(relation, self.example, number):
             raise TraceException(
                 TraceErrorKind.SYMBOLIC_SHAPE,
-                f"{reason} needs {self.text} {relation} {number}, which no permitted size fulfils",
+                f"{reason} needs {self.text} {relation} {number}, which does not hold at {self.example}",
             )
         if answer is None:
             scope.assume(relation, expression, right, reason)

@@ -56,6 +56,9 @@ def read_reshape(
         if quotient is not None and quotient.constant is not None:
             return _fill(target, quotient)
     readings = _by_examples(shape, target, total, asked)
+    if open_axis is not None and quotient is None:
+        # With -1 the plain numbers could as well stay what they are, wherever the rest divides.
+        readings = []
     if quotient is not None:
         computed = _fill(target, quotient)
         if all(reading == computed for reading in readings):

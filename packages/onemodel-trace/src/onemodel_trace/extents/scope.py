@@ -314,6 +314,11 @@ class ExtentScope:
         return of_atom(atom)
 
 
+def holds(relation: str, left: int, right: int) -> bool:
+    """Whether a relation is true of two numbers."""
+    return _RELATIONS[relation](left - right)
+
+
 def _size_of(symbol: Atom) -> Expression:
     return Expression({(symbol,): symbol.unit})
 

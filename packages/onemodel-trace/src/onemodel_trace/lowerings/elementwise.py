@@ -73,13 +73,22 @@ def _log1p(writer: GraphWriter, call: Recorded) -> Any:
 def _atan2(writer: GraphWriter, call: Recorded) -> Any:
     y, x = call.value(0), call.value(1)
     zero = writer.scalar(0.0, x)
-    angle = writer.emit("Atan", writer.emit("Div", y, x))
-    left = writer.emit("Less", x, zero)
-    below = writer.emit("Less", y, zero)
-    turn = writer.emit("Where", below, writer.scalar(-math.pi, x), writer.scalar(math.pi, x))
-    turned = writer.emit("Where", left, writer.emit("Add", angle, turn), angle)
+    both = writer.emit("And", writer.emit("IsInf", x), writer.emit("IsInf", y))
     origin = writer.emit("And", writer.emit("Equal", x, zero), writer.emit("Equal", y, zero))
-    return writer.emit("Where", origin, writer.emit("Mul", x, y), turned)
+    signs = writer.emit("Mul", writer.emit("Sign", y), writer.emit("Sign", x))
+    ratio = writer.emit("Where", both, signs, writer.emit("Div", y, x))
+    angle = writer.emit("Atan", writer.emit("Where", origin, y, ratio))
+
+    def negative(value: GraphValue) -> GraphValue:
+        # A negative zero is not below zero, but its reciprocal is.
+        inverse = writer.emit("Reciprocal", value)
+        return writer.emit(
+            "Or", writer.emit("Less", value, zero), writer.emit("Less", inverse, zero)
+        )
+
+    left, below = negative(x), negative(y)
+    turn = writer.emit("Where", below, writer.scalar(-math.pi, x), writer.scalar(math.pi, x))
+    return writer.emit("Where", left, writer.emit("Add", angle, turn), angle)
 
 
 def _clip(writer: GraphWriter, call: Recorded) -> Any:

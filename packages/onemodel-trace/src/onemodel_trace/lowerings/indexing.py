@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onemodel_kernels.ops import extents
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
 
@@ -12,6 +13,11 @@ def _index_add(writer: GraphWriter, call: Recorded) -> Any:
     """ScatterND adds along the first axis; another axis is brought to the front and back."""
     x, index, source = call.value(0), call.value(1), call.value(2)
     axis = call.get("axis", 0) % x.rank
+    for place, (have, wanted) in enumerate(zip(source.shape, x.shape, strict=True)):
+        count = index.shape[0] if place == axis else wanted
+        extents.unify(
+            have, count, f"the extents of axis {place} of the source and the input or index"
+        )
     order = (axis, *(a for a in range(x.rank) if a != axis))
     back = tuple(order.index(a) for a in range(x.rank))
     if axis:

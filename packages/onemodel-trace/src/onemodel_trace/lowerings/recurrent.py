@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from onemodel_kernels.ops import extents
 from onemodel_trace.graph_value import GraphValue
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
@@ -48,6 +49,13 @@ def _layer(kind: str) -> Lowering:
             for index in range(each)
         )
         bias = writer.emit("Concat", *biases, axis=1) if has_bias else None
+        for state in initial:
+            if state is not None:
+                extents.unify(
+                    state.shape[1], x.shape[1], "the batch of the initial state and the input"
+                )
+        if lengths is not None:
+            extents.unify(lengths.shape[0], x.shape[1], "the number of lengths and the batch")
         if lengths is not None and lengths.dtype != "int32":
             lengths = writer.emit("Cast", lengths, to="int32")
         attributes: dict[str, Any] = {
