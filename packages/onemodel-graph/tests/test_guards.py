@@ -40,7 +40,7 @@ def test_metadata_must_be_a_list_of_texts():
     assert [guard.text for guard in guards_of(graph)] == ["T > 1"]
     for wrong in ("{}", "[1]", "nonsense"):
         graph.metadata["onemodel.guards"] = wrong
-        with pytest.raises(AttributeValueError, match="onemodel.guards"):
+        with pytest.raises(AttributeValueError, match=r"onemodel\.guards"):
             guards_of(graph)
 
 

@@ -1,3 +1,5 @@
+import contextlib
+
 import numpy as np
 import onnx
 import onnxruntime as ort
@@ -158,10 +160,8 @@ def test_random_damage_never_escapes():
         changed = bytearray(data)
         for _ in range(rng.integers(1, 4)):
             changed[rng.integers(len(changed))] = rng.integers(256)
-        try:
+        with contextlib.suppress(OneModelError):
             og.Session(bytes(changed)).run(X)
-        except OneModelError:
-            pass
 
 
 @pytest.mark.parametrize("dtype", ["float16", "int8", "uint16", "int64", "float64", "bool"])

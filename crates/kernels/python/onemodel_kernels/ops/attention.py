@@ -41,7 +41,7 @@ def _attention(call: Call) -> list[TensorType]:
     dtype = call.dtype()
     batch, heads, kv_heads, length, fresh, size, value_size = _heads(call)
     total = extents.add(call.shape(4)[2], fresh) if call.has(4) else fresh
-    result = (batch, heads, length, value_size)
+    result: tuple[Any, ...] = (batch, heads, length, value_size)
     if call.rank() == 3:
         result = (batch, length, extents.mul(heads, value_size))
     return [
@@ -53,8 +53,7 @@ def _attention(call: Call) -> list[TensorType]:
 
 
 def _bias(emit: Emitter, call: Call, mask: Any, lengths: Any, sizes: tuple[int, ...]) -> Any:
-    """What is added to the scores: 0 where a query may look, -inf where not; ``None`` for nothing.
-    """
+    """What is added to the scores: 0 where a query may look, -inf where not; ``None`` for nothing."""
     dtype = call.dtype()
     length, total, past = sizes
     zero, closed = emit.constant(0.0, dtype), emit.constant(MINUS_INFINITY, dtype)
@@ -115,9 +114,9 @@ def _emit_attention(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     dtype = call.dtype()
     batch, heads, kv_heads, length, fresh, size, value_size = _heads(call)
     if call.rank() == 3:
-        shapes = ((heads, length, size), (kv_heads, fresh, size), (kv_heads, fresh, value_size))
+        forms = ((heads, length, size), (kv_heads, fresh, size), (kv_heads, fresh, value_size))
         parts = []
-        for part, (count, steps, width) in zip((q, k, v), shapes, strict=True):
+        for part, (count, steps, width) in zip((q, k, v), forms, strict=True):
             split = emit.emit("Reshape", part, shape=(batch, steps, count, width), allowzero=1)
             parts.append(emit.emit("Transpose", split, perm=(0, 2, 1, 3)))
         q, k, v = parts

@@ -15,22 +15,46 @@ from onemodel_kernels.errors import ShapeError
 
 
 class SymbolicExtent(Protocol):
-    """What a symbolic extent offers; every method gets all arguments of the function of its name.
-    """
+    """What a symbolic extent offers; every method gets all arguments of the function of its name."""
 
-    def add(self, *arguments: Any) -> Any: ...
-    def sub(self, *arguments: Any) -> Any: ...
-    def mul(self, *arguments: Any) -> Any: ...
-    def floordiv(self, *arguments: Any) -> Any: ...
-    def broadcast(self, *arguments: Any) -> Any: ...
-    def unify(self, *arguments: Any) -> Any: ...
-    def window(self, *arguments: Any) -> Any: ...
-    def same_window(self, *arguments: Any) -> Any: ...
-    def transposed_window(self, *arguments: Any) -> Any: ...
-    def slice_length(self, *arguments: Any) -> Any: ...
-    def range_length(self, *arguments: Any) -> Any: ...
-    def scaled(self, *arguments: Any) -> Any: ...
-    def reshape(self, *arguments: Any) -> Any: ...
+    def add(self, *arguments: Any) -> Any:
+        """:func:`add` of the arguments."""
+
+    def sub(self, *arguments: Any) -> Any:
+        """:func:`sub` of the arguments."""
+
+    def mul(self, *arguments: Any) -> Any:
+        """:func:`mul` of the arguments."""
+
+    def floordiv(self, *arguments: Any) -> Any:
+        """:func:`floordiv` of the arguments."""
+
+    def broadcast(self, *arguments: Any) -> Any:
+        """:func:`broadcast` of the arguments."""
+
+    def unify(self, *arguments: Any) -> Any:
+        """:func:`unify` of the arguments."""
+
+    def window(self, *arguments: Any) -> Any:
+        """:func:`window` of the arguments."""
+
+    def same_window(self, *arguments: Any) -> Any:
+        """:func:`same_window` of the arguments."""
+
+    def transposed_window(self, *arguments: Any) -> Any:
+        """:func:`transposed_window` of the arguments."""
+
+    def slice_length(self, *arguments: Any) -> Any:
+        """:func:`slice_length` of the arguments."""
+
+    def range_length(self, *arguments: Any) -> Any:
+        """:func:`range_length` of the arguments."""
+
+    def scaled(self, *arguments: Any) -> Any:
+        """:func:`scaled` of the arguments."""
+
+    def reshape(self, *arguments: Any) -> Any:
+        """:func:`reshape` of the arguments."""
 
 
 Extent = Any

@@ -118,7 +118,7 @@ def _diagonal(emit: Emitter, x: Any, labels: list[str]) -> tuple[Any, list[str]]
         while labels.count(label) > 1:
             first = labels.index(label)
             second = labels.index(label, first + 1)
-            dtype, shape = emit.type(x)
+            _dtype, shape = emit.type(x)
             n = shape[first]
             rest = [a for a in range(len(shape)) if a not in (first, second)]
             x = emit.emit("Transpose", x, perm=(*rest, first, second))

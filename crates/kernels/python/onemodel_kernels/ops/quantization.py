@@ -32,8 +32,7 @@ def _dequantised(call: Call) -> list[TensorType]:
 
 
 def spread(emit: Emitter, value: Any, shape: Sequence[int], axis: int, block: int) -> Any:
-    """A scale or zero point in a form that broadcasts with ``shape``: one, per axis, or per block.
-    """
+    """A scale or zero point in a form that broadcasts with ``shape``: one, per axis, or per block."""
     _, own = emit.type(value)
     if len(own) == 0 or (len(own) == 1 and own[0] == 1):
         return value if len(own) == 0 else emit.emit("Reshape", value, shape=())
@@ -117,8 +116,7 @@ def _matmul_integer(call: Call) -> list[TensorType]:
 
 
 def _shifted(emit: Emitter, value: Any, zero: Any, rows: bool) -> Any:
-    """``value - zero`` in int32; a zero point of one axis belongs to the rows of A or columns of B.
-    """
+    """``value - zero`` in int32; a zero point of one axis belongs to the rows of A or columns of B."""
     whole = emit.emit("Cast", value, to="int32")
     if zero is None:
         return whole

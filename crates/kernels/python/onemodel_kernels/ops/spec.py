@@ -84,13 +84,11 @@ class Call:
         return len(self.shape(index))
 
     def axis(self, name: str = "axis", rank: int | None = None) -> int:
-        """The attribute ``name`` as a non-negative axis of the first input (or of ``rank`` axes).
-        """
+        """The attribute ``name`` as a non-negative axis of the first input (or of ``rank`` axes)."""
         return normalise_axis(self[name], self.rank() if rank is None else rank, name)
 
     def agree(self, *indices: int) -> str:
-        """The one dtype that the named tensor inputs (all present ones, when none is named) have.
-        """
+        """The one dtype that the named tensor inputs (all present ones, when none is named) have."""
         chosen = indices or range(len(self.dtypes))
         found = [self.dtypes[i] for i in chosen if self.has(i)]
         if not found or found[0] is None:

@@ -35,17 +35,17 @@ def validate(graph: Graph, outer: Iterable[Value] = ()) -> None:
         if value not in known:
             declare(value, "initializer")
     for node in graph.nodes:
-        for value in node.inputs:
-            if value is not None and value not in known:
+        for source in node.inputs:
+            if source is not None and source not in known:
                 raise AttributeValueError(
-                    f"{node.label}: reads the value {value.name!r}, which nothing before it writes"
+                    f"{node.label}: reads the value {source.name!r}, which nothing before it writes"
                 )
         for body in node.attributes.values():
             if isinstance(body, Graph):
                 validate(body, known)
-        for value in node.outputs:
-            if value is not None:
-                declare(value, node.label)
+        for made in node.outputs:
+            if made is not None:
+                declare(made, node.label)
     for value in graph.outputs:
         if value not in known:
             raise AttributeValueError(f"output: nothing writes the value {value.name!r}")

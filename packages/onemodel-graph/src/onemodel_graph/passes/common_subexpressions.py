@@ -50,9 +50,8 @@ def run(graph: Graph) -> bool:
         if first_outputs is node.outputs:
             kept.append(node)
             continue
-        for value, other in zip(node.outputs, first_outputs, strict=True):
-            if value is not None and other is not None:
-                replaced[value] = other
+        pairs = zip(node.outputs, first_outputs, strict=True)
+        replaced.update((v, o) for v, o in pairs if v is not None and o is not None)
     graph.nodes = kept
     replace_values(graph, replaced)
     return bool(replaced)

@@ -34,8 +34,10 @@ def optimise(graph: Graph, mode: str = "exact", passes: tuple[Pass, ...] = PASSE
     result = copy(graph)
     chosen = [entry for entry in passes if mode in entry.modes]
     for _ in range(ROUNDS):
-        # A list, not any(): every pass runs in every round.
-        if not any([entry.run(result) for entry in chosen]):
+        changed = 0
+        for entry in chosen:
+            changed += entry.run(result)
+        if not changed:
             break
     return result
 

@@ -14,7 +14,7 @@ from onemodel_graph.planning.numbers import tensor
 from onemodel_graph.planning.planner import Planner
 from onemodel_graph.planning.segment import Environment, Host, Planned, reads
 from onemodel_graph.planning.slot import Items, Known, Slot, constant
-from onemodel_graph.planning.steps import Alias, Step, handler
+from onemodel_graph.planning.steps import Alias, Expansion, Step, handler
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import DtypeError, ShapeError
 
@@ -23,7 +23,7 @@ FOREVER = 2**63 - 1
 
 
 @handler("If")
-def _if(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
+def _if(planner: Planner, step: Step, inputs: Sequence[Known]) -> Expansion:
     condition = inputs[0]
     if not isinstance(condition, Slot):
         raise DtypeError("If: expected the condition to be a tensor")
@@ -38,7 +38,7 @@ def _if(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
         for source, target in zip(body.graph.outputs, step.node.outputs, strict=False)
         if target is not None
     ]
-    return [*body.steps, Alias(pairs)]
+    return Expansion([*body.steps, Alias(pairs)])
 
 
 def _body(planner: Planner, step: Step, name: str) -> tuple[Planned, list[Known]]:

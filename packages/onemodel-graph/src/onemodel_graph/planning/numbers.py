@@ -28,7 +28,8 @@ def tensor(value: Any, dtype: str) -> Array:
         numbers = [entry for part in numbers for entry in part]
     if dtype in ("float16", "bfloat16"):
         wide = tensor(value, "float32")
-        return Kernel("Cast", to=dtype)(wide)
+        narrow: Array = Kernel("Cast", to=dtype)(wide)
+        return narrow
     code = _FORMATS[dtype]
     if code in "fd":
         numbers = [float(number) for number in numbers]

@@ -137,8 +137,7 @@ class Planner:
             viewed.permanent = source.permanent
             if source.permanent:
                 # Keeps the identity of the array, by which packed forms are found, stable.
-                cached = self.context.views.setdefault((id(source.array), shape), viewed)
-                return cached
+                return self.context.views.setdefault((id(source.array), shape), viewed)
             return viewed
         slot = Slot(source.dtype, shape)
         slot.base = source.root

@@ -19,7 +19,7 @@ from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.memory import build
 from onemodel_graph.planning.planner import NeedsValue, Planner
 from onemodel_graph.planning.slot import Items, Known, Slot, constant, flat
-from onemodel_graph.planning.steps import Alias, Prepared, Step
+from onemodel_graph.planning.steps import Alias, Expansion, Prepared, Step
 from onemodel_kernels import Array, Program
 from onemodel_kernels.errors import OneModelError
 
@@ -166,7 +166,8 @@ class Planned:
 
     def _host(self, segment: Segment, made: list[Array]) -> Sequence[Any]:
         host, step = segment.host, segment.host_node
-        assert host is not None and step is not None
+        assert host is not None
+        assert step is not None
         where = {slot: i for i, slot in enumerate(segment.results)}
         arguments = [_gather(known, where, made) for known in host.arguments]
         try:
@@ -260,11 +261,10 @@ def _plan_step(planner: Planner, step: Step, environment: Environment) -> list[S
     node = step.node
     planner.label = node.label
     inputs = [None if value is None else environment[value] for value in node.inputs]
-    outputs: Sequence[Known]
     if step.handle is not None:
         outputs = step.handle(planner, step, inputs)
-        if outputs and isinstance(outputs[0], Step | Alias):
-            return list(outputs)  # type: ignore[arg-type]
+        if isinstance(outputs, Expansion):
+            return outputs.steps
     else:
         outputs = _apply(planner, step, inputs)
     for value, known in zip(node.outputs, outputs, strict=False):
@@ -350,7 +350,7 @@ def _live(rest: Sequence[Step | Alias], graph: Graph) -> set[Value]:
 def reads(body: Prepared) -> set[Value]:
     """Values of enclosing graphs that a body, or a body inside it, reads."""
     own = {*body.graph.inputs, *body.graph.values.values()}
-    found = set()
+    found: set[Value] = set()
     for step in body.steps:
         found.update(value for value in step.node.inputs if value is not None)
         own.update(value for value in step.node.outputs if value is not None)

@@ -13,7 +13,7 @@ from onemodel_kernels import Kernel, ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 from onemodel_kernels.ops import OpSpec
 
-Handler = Callable[[Planner, "Step", Sequence[Known]], Sequence[Known]]
+Handler = Callable[[Planner, "Step", Sequence[Known]], "Sequence[Known] | Expansion"]
 HANDLERS: dict[tuple[str, str], Handler] = {}
 """Operators that the planner itself carries out: constants, sequences, control flow."""
 
@@ -56,6 +56,13 @@ class Alias:
     """Outputs of an inlined body under the names of the node that it stands for."""
 
     pairs: list[tuple[Value, Value]]
+
+
+@dataclass(eq=False, slots=True)
+class Expansion:
+    """What a handler returns for a node that is planned as other steps in its place."""
+
+    steps: list[Step | Alias]
 
 
 @dataclass(eq=False, slots=True)

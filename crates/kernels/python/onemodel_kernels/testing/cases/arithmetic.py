@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -26,31 +27,18 @@ def _pairs(dtype: Any) -> tuple[Any, Any]:
     return np.repeat(one, len(one)), np.tile(one, len(one))
 
 
-def _cases() -> list[Case]:
-    found = []
+def _cases() -> Iterator[Case]:
     for name, function in _OPERATORS.items():
         for shape, (left, right) in _SHAPES.items():
             inputs = (normal(*left, seed=1), normal(*right, seed=2))
-            found.append(Case(f"{name}-{shape}", name, inputs, function))
-        for dtype in (np.float32, np.float64):
-            found.append(
-                Case(f"{name}-edges-{np.dtype(dtype).name}", name, _pairs(dtype), function)
-            )
-        for dtype in (np.int32, np.int64, np.uint8):
-            # Integers wrap, as numpy's arrays do.
-            found.append(
-                Case(f"{name}-edges-{np.dtype(dtype).name}", name, _pairs(dtype), function)
-            )
-        found.append(Case(f"{name}-empty", name, (empty(0, 4), normal(4)), function))
-        found.append(
-            Case(
-                f"{name}-integers",
-                name,
-                (integers(3, 4, seed=3), integers(4, seed=4)),
-                function,
-            )
-        )
-    return found
+            yield Case(f"{name}-{shape}", name, inputs, function)
+        # Integers wrap, as numpy's arrays do.
+        for dtype in (np.float32, np.float64, np.int32, np.int64, np.uint8):
+            kind = np.dtype(dtype).name
+            yield Case(f"{name}-edges-{kind}", name, _pairs(dtype), function)
+        yield Case(f"{name}-empty", name, (empty(0, 4), normal(4)), function)
+        whole = (integers(3, 4, seed=3), integers(4, seed=4))
+        yield Case(f"{name}-integers", name, whole, function)
 
 
-CASES = _cases()
+CASES = tuple(_cases())
