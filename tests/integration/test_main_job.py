@@ -114,6 +114,14 @@ def test_a_bad_option_says_what_is_allowed(
     assert re.search(allowed, result.stderr), result.stderr
 
 
+def test_an_output_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    result = run_job(tmp_path / "file" / "below")
+    assert result.returncode == 2
+    assert "--out" in result.stderr
+    assert "a folder that exists or can be made" in result.stderr
+
+
 def test_lines_depend_on_their_seed_alone() -> None:
     scans, held_out = load_scans()
     assert len(scans.digits) == 1437

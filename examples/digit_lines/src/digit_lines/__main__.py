@@ -39,7 +39,13 @@ def main(
     """Train a reader of handwritten digit lines, trace and save it, and read with every engine."""
     console = Console()
     started = time.perf_counter()
-    out.mkdir(parents=True, exist_ok=True)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{out}: expected a folder that exists or can be made, but {error.strerror}",
+            param_hint="--out",
+        ) from None
     set_num_threads(threads)
     training_scans, held_out_scans = load_scans()
     with stage("trained", console):
