@@ -69,6 +69,13 @@ def test_integer_inputs_stay_in_the_range_of_the_example(trace, example):
     traced.verify(4)
 
 
+def test_sizes_that_the_model_cannot_take_are_passed_over(trace, example):
+    traced = trace(lambda x: x.topk(4, 1).values, example(3, 9), axes={"x": (None, "T")})
+    report = traced.verify()
+    assert [entry["T"] for entry in report.sizes] == [4, 10]
+    assert [entry["T"] for entry in report.refused] == [1, 2, 3]
+
+
 def test_given_inputs(trace, example):
     traced = trace(lambda x: x * 2, example(3, 4), axes={"x": {0: "B"}})
     seen = []

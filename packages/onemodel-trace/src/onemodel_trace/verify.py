@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from onemodel_graph import ArithmeticMode
@@ -21,7 +21,28 @@ TOLERANCE = 1e-5
 """Greatest difference in fast mode, scaled by the greatest expected magnitude of the output."""
 
 _RUNS = 2
-_SEARCH = 64
+_STEPS = (
+    *range(9),
+    10,
+    12,
+    14,
+    16,
+    20,
+    24,
+    28,
+    32,
+    40,
+    48,
+    56,
+    64,
+    80,
+    96,
+    112,
+    128,
+    160,
+    192,
+    224,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +50,7 @@ class VerifyReport:
     """What a verification ran.
 
     Attributes:
-        sizes: Sizes of the symbolic axes of each run.
+        sizes: Sizes of the symbolic axes of each run that was compared.
         refused: Sizes at which the eager function and the session both raised an error.
         difference: Greatest scaled difference over all runs and outputs.
     """
@@ -56,26 +77,41 @@ def verify(
             "verify: the trace does not know the eager function; give function=, called with one "
             "tensor for each input and returning the outputs",
         )
-    if sizes is None or isinstance(sizes, int):
-        runs = chosen_sizes(model, _RUNS if sizes is None else sizes)
-    else:
-        runs = [_complete(model, entry) for entry in sizes]
     chosen = ArithmeticMode.FAST if mode is None else mode
     session = model.session(chosen)
-    worst = 0.0
-    refused: list[Mapping[str, int]] = []
-    for number, entry in enumerate(runs):
+    report = _Runs()
+
+    def attempt(entry: Mapping[str, int]) -> bool:
+        seed_of_run = seed * 1000 + len(report.sizes) + len(report.refused)
         given = (
-            _random_inputs(model, entry, seed * 1000 + number)
+            _random_inputs(model, entry, seed_of_run)
             if inputs is None
             else [_as_tensor(value) for value in inputs(entry)]
         )
         difference = _run(model, eager, session, given, entry, chosen)
         if difference is None:
-            refused.append(entry)
-        else:
-            worst = max(worst, difference)
-    return VerifyReport(tuple(runs), tuple(refused), worst)
+            report.refused.append(entry)
+            return False
+        report.sizes.append(entry)
+        report.difference = max(report.difference, difference)
+        return True
+
+    if sizes is None or isinstance(sizes, int):
+        for number in range(_RUNS if sizes is None else sizes):
+            for entry in _candidates(model, number):
+                if entry not in report.sizes and entry not in report.refused and attempt(entry):
+                    break
+    else:
+        for asked in sizes:
+            attempt(_complete(model, asked))
+    return VerifyReport(tuple(report.sizes), tuple(report.refused), report.difference)
+
+
+@dataclass(slots=True)
+class _Runs:
+    sizes: list[Mapping[str, int]] = field(default_factory=list)
+    refused: list[Mapping[str, int]] = field(default_factory=list)
+    difference: float = 0.0
 
 
 def _run(
@@ -201,25 +237,19 @@ def _complete(model: TracedModel, sizes: Mapping[str, int]) -> dict[str, int]:
     return {name: sizes.get(name, example) for name, example in model.example_sizes.items()}
 
 
-def chosen_sizes(model: TracedModel, count: int) -> list[dict[str, int]]:
-    """Sizes for so many runs: permitted, other than the example's, small ones first.
+def _candidates(model: TracedModel, number: int) -> Iterator[dict[str, int]]:
+    """Sizes for a run, permitted and other than the example's.
 
-    The first run takes the least permitted sizes, later ones distinct sizes above the example's.
-    Sizes that break a guard are moved up until all guards hold.
+    Those of the first run start at the least permitted sizes, those of later ones above the
+    example's, all distinct. They grow until the model takes them and all guards hold.
     """
-    if not model.axes:
-        return [{}]
-    runs: list[dict[str, int]] = []
-    for number in range(count):
-        for step in range(_SEARCH):
-            sizes = {
-                name: _size(model, name, position, number, step)
-                for position, name in enumerate(model.axes)
-            }
-            if sizes not in runs and all(guard.holds(sizes) for guard in model.guards):
-                runs.append(sizes)
-                break
-    return runs
+    for step in _STEPS:
+        sizes = {
+            name: _size(model, name, position, number, step)
+            for position, name in enumerate(model.axes)
+        }
+        if all(guard.holds(sizes) for guard in model.guards):
+            yield sizes
 
 
 def _size(model: TracedModel, name: str, position: int, number: int, step: int) -> int:
