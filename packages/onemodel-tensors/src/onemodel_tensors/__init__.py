@@ -9,6 +9,14 @@ x.grad
 
 import onemodel_tensors._interfaces  # noqa: F401  isort: skip
 from onemodel_tensors import autograd, functional
+from onemodel_kernels.errors import (
+    AttributeValueError,
+    BoundsError,
+    DtypeError,
+    OneModelError,
+    ShapeError,
+    UnsupportedError,
+)
 from onemodel_tensors.autograd.gradcheck import gradcheck
 from onemodel_tensors.autograd.mode import (
     enable_grad,
@@ -24,16 +32,16 @@ from onemodel_tensors.dtypes import (
     float32,
     float64,
     get_default_dtype,
-    int8,
     int16,
     int32,
     int64,
+    int8,
     promote_types,
     set_default_dtype,
-    uint8,
     uint16,
     uint32,
     uint64,
+    uint8,
 )
 from onemodel_tensors.interop import as_tensor, asarray, from_dlpack, from_numpy, tensor
 from onemodel_tensors.operator_methods import bind
@@ -105,9 +113,9 @@ from onemodel_tensors.ops.mathematics import (
     floor,
     frac,
     log,
+    log10,
     log1p,
     log2,
-    log10,
     reciprocal,
     round,
     rsqrt,
@@ -215,8 +223,14 @@ from onemodel_tensors.tensor import Tensor
 bind(Tensor)
 
 __all__ = [
+    "AttributeValueError",
+    "BoundsError",
+    "DtypeError",
     "Generator",
+    "OneModelError",
+    "ShapeError",
     "Tensor",
+    "UnsupportedError",
     "abs",
     "acos",
     "acosh",
@@ -326,10 +340,10 @@ __all__ = [
     "inference_mode",
     "initial_seed",
     "inner",
-    "int8",
     "int16",
     "int32",
     "int64",
+    "int8",
     "is_grad_enabled",
     "isclose",
     "isfinite",
@@ -339,9 +353,9 @@ __all__ = [
     "lerp",
     "linspace",
     "log",
+    "log10",
     "log1p",
     "log2",
-    "log10",
     "log_softmax",
     "logaddexp",
     "logical_and",
@@ -441,10 +455,10 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
-    "uint8",
     "uint16",
     "uint32",
     "uint64",
+    "uint8",
     "unbind",
     "unflatten",
     "unique",

@@ -278,7 +278,6 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
             vector = vector.unsqueeze(-1)
         grids.append(expand(vector, *shape))
     if exchange:
-        grids = [grid.transpose(0, 1) for grid in grids]
         grids[0], grids[1] = grids[1], grids[0]
     return tuple(grids)
 

@@ -8,6 +8,7 @@ from onemodel_kernels.errors import DtypeError
 from onemodel_tensors.dtypes import (
     FLOATING,
     HALVES,
+    INTEGERS,
     category,
     default_dtype,
     get_default_dtype,
@@ -20,17 +21,26 @@ from onemodel_tensors.tensor import Tensor
 
 __all__ = ["floating", "operands", "result_type", "scalar"]
 
-Operand = Tensor | float
+_scalars: dict[tuple[Any, str], Tensor] = {}
+_SCALAR_LIMIT = 1024
 
 
 def scalar(value: Any, dtype: str) -> Tensor:
-    """A 0-d tensor of a number or a symbolic size."""
+    """A 0-d tensor of a number or a symbolic size; shared by all callers, never written to."""
     if isinstance(value, SymbolicSize):
         recorder = value.recorder
         if recorder is not None:
             return recorder.size_tensor(value, dtype)
         value = value.example
-    return Tensor(number(value, dtype))
+    if value == 0:
+        return Tensor(number(value, dtype))
+    key = (value, dtype)
+    found = _scalars.get(key)
+    if found is None:
+        if len(_scalars) >= _SCALAR_LIMIT:
+            _scalars.clear()
+        found = _scalars[key] = Tensor(number(value, dtype))
+    return found
 
 
 def plain_number(value: Any, operator: str) -> Any:
@@ -78,6 +88,13 @@ def operands(operator: str, *values: Any, dtype: str | None = None) -> tuple[Ten
     Raises:
         TypeError: an operand is neither tensor nor number.
     """
+    if dtype is None and len(values) == 2:
+        a, b = values
+        kind = type(b)
+        if (kind is float or kind is int) and isinstance(a, Tensor):
+            own = a._array.dtype
+            if own in FLOATING or (kind is int and own in INTEGERS):
+                return a, scalar(b, own)
     checked = [v if isinstance(v, Tensor) else plain_number(v, operator) for v in values]
     common = dtype or result_type(*checked)
     return tuple(

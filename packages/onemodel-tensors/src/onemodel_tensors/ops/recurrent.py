@@ -279,16 +279,13 @@ def _layer(
     arrays = [None if t is None else t._array for t in inputs]
     learning = is_grad_enabled() and any(t is not None and t._node is not None for t in inputs)
     *outputs, saved = kernel(operator, save=int(learning), **attributes)(*arrays)
-    first = 2 + len(begin)
-    kept = (*arrays[:first], outputs[0], saved, *arrays[first:]) if learning else ()
+    kept = (*arrays, *outputs, saved) if learning else ()
     return recorded_outputs(operator, inputs, attributes, outputs, _layer_gradient, kept)
 
 
 def _layer_gradient(record: BackwardRecord, *gradients: Array | None) -> Gradients:
     states = 2 if record.operator == "LSTMLayer" else 1
-    given = 2 + states + 2  # x, the states, the lengths, the output and what the layer saved
-    run = kernel(f"{record.operator}Grad", **record.attributes)
-    found = run(*record.saved[:given], *gradients, *record.saved[given:])
+    found = kernel(f"{record.operator}Grad", **record.attributes)(*gradients, *record.saved)
     # The lengths, between the states and the weights, have no gradient.
     return (*found[: 1 + states], None, *found[1 + states :])
 

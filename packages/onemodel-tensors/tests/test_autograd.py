@@ -1,0 +1,224 @@
+"""The backward pass: what it sums, what it frees, what it refuses."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import onemodel_tensors as om
+from onemodel_kernels.errors import OneModelError, ShapeError, UnsupportedError
+
+
+def leaf(*values, dtype="float64"):
+    return om.tensor(list(values), dtype=dtype, requires_grad=True)
+
+
+def test_gradients_of_both_uses_are_summed():
+    x = leaf(2.0, 3.0)
+    y = x * x + 3 * x
+    y.backward(om.ones(2, dtype="float64"))
+    assert x.grad.tolist() == [7.0, 9.0]
+
+
+def test_backward_adds_to_what_grad_holds():
+    x = leaf(2.0)
+    (x * 3).backward()
+    (x * 4).backward()
+    assert x.grad.tolist() == [7.0]
+    x.grad = None
+    (x * 4).backward()
+    assert x.grad.tolist() == [4.0]
+
+
+def test_two_leaves_never_share_a_gradient():
+    a, b = leaf(1.0), leaf(2.0)
+    (a + b).backward()
+    a.grad.mul_(5)
+    assert b.grad.tolist() == [1.0]
+
+
+def test_weight_of_the_caller_is_copied():
+    a, weight = leaf(1.0, 2.0), om.tensor([1.0, 2.0], dtype="float64")
+    (a + 0).backward(weight)
+    a.grad.zero_()
+    assert weight.tolist() == [1.0, 2.0]
+
+
+def test_grad_leaves_grad_alone():
+    x = leaf(2.0, 3.0)
+    (g,) = om.autograd.grad(x * x * x, x, om.ones(2, dtype="float64"))
+    assert g.tolist() == [12.0, 27.0]
+    assert x.grad is None
+
+
+def test_grad_of_an_intermediate_result():
+    x = leaf(2.0)
+    h = x * 3
+    y = h * h
+    assert om.autograd.grad(y, [h, x])[0].tolist() == [12.0]
+
+
+def test_grad_names_an_unused_input():
+    x, z = leaf(2.0), leaf(1.0)
+    y = x * 2
+    with pytest.raises(OneModelError, match="input 1"):
+        om.autograd.grad(y, [x, z], retain_graph=True)
+    assert om.autograd.grad(y, [x, z], allow_unused=True)[1] is None
+
+
+def test_second_backward_names_the_freed_operator():
+    x = leaf(2.0)
+    y = x * x
+    y.backward()
+    with pytest.raises(OneModelError, match="backward of Mul.*retain_graph"):
+        y.backward()
+
+
+def test_retain_graph_allows_a_second_pass():
+    x = leaf(2.0)
+    y = x * x
+    y.backward(retain_graph=True)
+    y.backward()
+    assert x.grad.tolist() == [8.0]
+
+
+def test_create_graph_is_refused():
+    x = leaf(2.0)
+    with pytest.raises(UnsupportedError, match="create_graph=False"):
+        (x * x).backward(create_graph=True)
+
+
+def test_backward_needs_a_weight_for_more_than_one_element():
+    with pytest.raises(ShapeError, match="one element"):
+        (leaf(1.0, 2.0) * 2).backward()
+    with pytest.raises(ShapeError, match=r"expected a gradient of shape \(2,\)"):
+        (leaf(1.0, 2.0) * 2).backward(om.ones(3, dtype="float64"))
+
+
+def test_backward_needs_a_tensor_with_history():
+    with pytest.raises(OneModelError, match="requires a gradient"):
+        om.tensor([1.0]).backward()
+
+
+def test_requires_grad_needs_a_floating_dtype():
+    with pytest.raises(OneModelError, match="floating-point"):
+        om.tensor([1]).requires_grad_()
+
+
+def test_detach_stops_the_gradient():
+    x = leaf(2.0)
+    (x * x.detach()).backward()
+    assert x.grad.tolist() == [2.0]
+
+
+def test_records_are_freed_after_backward():
+    x = leaf(2.0, 3.0)
+    h = x * x
+    kept = weakref.ref(h._array) if hasattr(type(h._array), "__weakref__") else None
+    y = h * h
+    record = y.grad_fn
+    y.backward(om.ones(2, dtype="float64"))
+    assert record.released
+    assert record.saved == ()
+    assert kept is None or kept() is not None
+
+
+def test_long_chains_need_no_recursion():
+    x = leaf(1.0)
+    y = x
+    for _ in range(20_000):
+        y = y + 1
+    y.backward()
+    assert x.grad.tolist() == [1.0]
+    del y
+    gc.collect()
+
+
+def test_hook_sees_and_replaces_the_gradient():
+    x = leaf(2.0)
+    seen = []
+    h = x * 3
+    h.register_hook(lambda g: seen.append(g.tolist()))
+    handle = h.register_hook(lambda g: g * 10)
+    (h * 2).backward(retain_graph=True)
+    assert seen == [[2.0]]
+    assert x.grad.tolist() == [60.0]
+    handle.remove()
+
+
+def test_leaf_hook_gets_the_whole_sum():
+    x = leaf(2.0)
+    seen = []
+    x.register_hook(lambda g: seen.append(g.tolist()))
+    (x * x + x).backward()
+    assert seen == [[5.0]]
+
+
+def test_hook_must_keep_the_shape():
+    x = leaf(2.0)
+    x.register_hook(lambda g: om.ones(3, dtype="float64"))
+    with pytest.raises(ShapeError, match="hook"):
+        (x * 2).backward()
+
+
+def test_post_accumulate_hook_sees_grad():
+    x = leaf(2.0)
+    seen = []
+    x.register_post_accumulate_grad_hook(lambda t: seen.append(t.grad.tolist()))
+    (x * 2).backward()
+    assert seen == [[2.0]]
+
+
+def test_retain_grad_keeps_an_intermediate_gradient():
+    x = leaf(2.0)
+    h = x * 3
+    h.retain_grad()
+    (h * h).backward()
+    assert h.grad.tolist() == [12.0]
+
+
+def test_saved_tensor_that_was_written_is_an_error():
+    x = leaf(2.0, 3.0)
+    b = om.tensor([1.0, 2.0], dtype="float64")
+    y = x * b
+    b.mul_(2)
+    with pytest.raises(OneModelError, match=r"backward of Mul.*version"):
+        y.backward(om.ones(2, dtype="float64"))
+
+
+def test_output_that_a_gradient_needs_must_not_be_written():
+    x = leaf(0.5, 0.7)
+    y = x.exp()
+    z = y * 1
+    with om.no_grad():
+        y.mul_(2)
+    with pytest.raises(OneModelError, match="backward of Exp"):
+        z.backward(om.ones(2, dtype="float64"))
+
+
+def test_memory_stays_flat_over_many_steps():
+    w = om.from_numpy(np.ones((64, 64), dtype=np.float32)).requires_grad_()
+    x = om.from_numpy(np.ones((8, 64), dtype=np.float32))
+    counts = []
+    for _ in range(3):
+        for _ in range(100):
+            w.grad = None
+            (x @ w).tanh().backward(om.ones(8, 64))
+        gc.collect()
+        counts.append(len(gc.get_objects()))
+    assert counts[2] - counts[1] < 20
+    assert w._array.storage_refs == 1
+
+
+def test_gradcheck_finds_a_wrong_gradient():
+    x = leaf(0.3, 0.7)
+
+    def wrong(t):
+        return t.detach() * t
+
+    with pytest.raises(OneModelError, match="gradcheck: expected the gradient of output 0"):
+        om.gradcheck(wrong, x)
+    assert not om.gradcheck(wrong, x, raise_exception=False)
