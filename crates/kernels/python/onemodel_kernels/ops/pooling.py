@@ -55,6 +55,19 @@ def _window(call: Call) -> dict[str, Any]:
     }
 
 
+def _emit_max_pool(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    y, index = emit.kernel("MaxPool", inputs[0], **_window(call))
+    if not call["storage_order"]:
+        return y, index
+    # Column-major places inside each plane: the last two axes change their roles.
+    *_, height, width = call.shape()
+    plane, wide, high = (emit.constant(n, "int64") for n in (height * width, width, height))
+    place = emit.emit("Mod", index, plane)
+    row, column = emit.emit("Div", place, wide), emit.emit("Mod", place, wide)
+    turned = emit.emit("Add", emit.emit("Mul", column, high), row)
+    return y, emit.emit("Add", emit.emit("Sub", index, place), turned)
+
+
 def _prepare_average(call: Call) -> dict[str, Any]:
     return {**_window(call), "count_include_pad": call["count_include_pad"]}
 
@@ -134,7 +147,7 @@ SPECS = [
         _max_pool,
         {**_WINDOW, "storage_order": integer(0)},
         since_version=12,
-        prepare=_window,
+        decompose=_emit_max_pool,
         doc="The greatest of each window, and its place; NaN wins.",
     ),
     operator(

@@ -7,6 +7,7 @@ from typing import Any
 
 from onemodel_kernels.errors import AttributeValueError, ShapeError, UnsupportedError
 from onemodel_kernels.ops import extents
+from onemodel_kernels.ops.peephole import emit_peephole
 from onemodel_kernels.ops.products import CHAIN
 from onemodel_kernels.ops.rules import operator
 from onemodel_kernels.ops.spec import Attribute, Call, Emitter, TensorType, integer, real, text
@@ -57,7 +58,7 @@ def _emit_recurrent(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     name = call.operator
     inputs = [*inputs, *[None] * 8]
     if name == "LSTM" and inputs[7] is not None:
-        raise UnsupportedError("LSTM: peephole weights (input P) are not supported")
+        return emit_peephole(emit, call, inputs)
     if call.attributes.get("input_forget"):
         raise UnsupportedError("LSTM: input_forget=1 is not supported")
     _, _, directions, hidden = _sizes(call)

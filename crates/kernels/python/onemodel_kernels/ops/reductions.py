@@ -8,7 +8,15 @@ from typing import Any
 from onemodel_kernels.errors import ShapeError
 from onemodel_kernels.ops import extents
 from onemodel_kernels.ops.rules import OWN, operator, same
-from onemodel_kernels.ops.spec import Call, Emitter, TensorType, integer, integers, normalise_axes
+from onemodel_kernels.ops.spec import (
+    Call,
+    Emitter,
+    TensorType,
+    integer,
+    integers,
+    normalise_axes,
+    normalise_axis,
+)
 from onemodel_kernels.ops.unary import ELEMENTARY
 
 ROWS = "16 lanes in a fixed tree for each reduced row; exact."
@@ -68,8 +76,6 @@ def scalar_operand(value: Any) -> Any:
 
 
 def _running(call: Call) -> list[TensorType]:
-    from onemodel_kernels.ops.spec import normalise_axis
-
     normalise_axis(scalar_operand(call.static("axis")), call.rank())
     return same(call)
 
@@ -80,6 +86,28 @@ def _prepare_running(call: Call) -> dict[str, Any]:
         "exclusive": call["exclusive"],
         "reverse": call["reverse"],
     }
+
+
+def _emit_products(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    """One product after the other along the axis."""
+    x = inputs[0]
+    axis = normalise_axis(scalar_operand(call.static("axis")), call.rank())
+    extent = call.shape()[axis]
+    if extent == 0:
+        return emit.emit("Identity", x)
+    parts = emit.emit("Split", x, axis=axis, split=(1,) * extent)
+    parts = list(parts) if isinstance(parts, tuple) else [parts]
+    if call["reverse"]:
+        parts.reverse()
+    if call["exclusive"]:
+        one = emit.constant(1, call.dtype())
+        first = emit.emit("Expand", one, shape=tuple(emit.type(parts[0])[1]))
+        parts = [first, *parts[:-1]]
+    for index in range(1, len(parts)):
+        parts[index] = emit.emit("Mul", parts[index - 1], parts[index])
+    if call["reverse"]:
+        parts.reverse()
+    return emit.emit("Concat", *parts, axis=axis)
 
 
 def _sum_to(call: Call) -> list[TensorType]:
@@ -167,6 +195,17 @@ SPECS += [
         prepare=_prepare_running,
         determinism="Added one after the other; exact.",
         doc="The running sum along an axis.",
+    ),
+    operator(
+        "CumProd",
+        "x @axis",
+        "y",
+        _running,
+        {"exclusive": integer(0), "reverse": integer(0)},
+        since_version=26,
+        decompose=_emit_products,
+        determinism="Multiplied one after the other; exact.",
+        doc="The running product along an axis.",
     ),
     operator(
         "SumTo",

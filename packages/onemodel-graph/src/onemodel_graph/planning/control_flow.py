@@ -162,3 +162,46 @@ def _map(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]
         return [list(column) for column in zip(*made, strict=True)] if made else [[]]
 
     raise Host(run, [*inputs, *captured])
+
+
+@handler("BatchedScan", "onemodel")
+def _batched_scan(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
+    """Scan of opset 8: a batch in front, the scanned axis behind it, each row by itself."""
+    planned, captured = _body(planner, step, "body")
+    attributes = step.node.attributes
+    count = attributes["num_scan_inputs"]
+    states_count = len(inputs) - 1 - count
+    back = attributes.get("directions") or (0,) * count
+    body = step.bodies["body"].graph
+    outputs = len(body.outputs) - states_count
+
+    def run(arguments: list[Any]) -> Sequence[Any]:
+        lengths, *given = arguments
+        states = given[:states_count]
+        sources = given[states_count : states_count + count]
+        outside = given[states_count + count :]
+        batch, longest = sources[0].shape[:2]
+        steps = [longest] * batch if lengths is None else lengths.tolist()
+        rows: list[list[Array]] = []
+        for index in range(batch):
+            current = [state.select(0, index).contiguous() for state in states]
+            collected: list[list[Array]] = [[] for _ in range(outputs)]
+            for time in range(steps[index]):
+                parts = [
+                    source.select(0, index)
+                    .select(0, steps[index] - 1 - time if turned else time)
+                    .contiguous()
+                    for source, turned in zip(sources, back, strict=True)
+                ]
+                made = planned.run([*current, *parts, *outside])
+                current = made[:states_count]
+                for kept, part in zip(collected, made[states_count:], strict=True):
+                    kept.append(part)
+            stacked = [_stack(parts, 0, ("float32", ())) for parts in collected]
+            pads = Kernel("Pad", pads=(0, longest - steps[index]), axes=(0,), mode="constant")
+            if steps[index] < longest:
+                stacked = [pads(part) for part in stacked]
+            rows.append([*current, *stacked])
+        return [_stack(list(column), 0, ("float32", ())) for column in zip(*rows, strict=True)]
+
+    raise Host(run, [*inputs, *captured])

@@ -97,3 +97,75 @@ def _non_max_suppression(planner: Planner, step: Step, inputs: Sequence[Known]) 
         return [tensor(chosen, "int64")]
 
     raise Host(run, inputs)
+
+
+def _taps(
+    low: float, size: float, bins: int, grid: int, extent: int
+) -> list[tuple[int, int, float, float]]:
+    """(lower, upper, weight of lower, weight of upper) of each sample along one axis."""
+    found = []
+    for index in range(bins):
+        for sample in range(grid):
+            at = low + index * size + (sample + 0.5) * size / grid
+            if at < -1.0 or at > extent:
+                found.append((0, 0, 0.0, 0.0))
+                continue
+            at = max(at, 0.0)
+            lower = int(at)
+            if lower >= extent - 1:
+                found.append((extent - 1, extent - 1, 1.0, 0.0))
+            else:
+                found.append((lower, lower + 1, 1.0 - (at - lower), at - lower))
+    return found
+
+
+@handler("RoiAlign")
+def _roi_align(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
+    attributes = step.node.attributes
+    bins = (attributes.get("output_height", 1), attributes.get("output_width", 1))
+    scale = attributes.get("spatial_scale", 1.0)
+    ratio = attributes.get("sampling_ratio", 0)
+    half = attributes.get("coordinate_transformation_mode", "half_pixel") == "half_pixel"
+    largest = attributes.get("mode", "avg") == "max"
+    gather = Kernel("Gather", axis=1)
+    reduce = Kernel("ReduceMax" if largest else "ReduceSum", axes=(2, 4), keepdims=0)
+
+    def pooled(call: _Calls, image: Array, box: list[float]) -> Array:
+        channels, height, width = image.shape
+        offset = 0.5 if half else 0.0
+        left, top, right, bottom = (edge * scale - offset for edge in box)
+        sizes = [bottom - top, right - left]
+        if not half:
+            sizes = [max(size, 1.0) for size in sizes]
+        steps = [size / n for size, n in zip(sizes, bins, strict=True)]
+        grid = [ratio if ratio > 0 else max(-int(-size // 1), 1) for size in steps]
+        rows = _taps(top, steps[0], bins[0], grid[0], height)
+        columns = _taps(left, steps[1], bins[1], grid[1], width)
+        flat = image.contiguous().reshape((channels, height * width))
+        total = None
+        for y, x in ((0, 0), (0, 1), (1, 0), (1, 1)):
+            places = [row[y] * width + column[x] for row in rows for column in columns]
+            weights = [row[2 + y] * column[2 + x] for row in rows for column in columns]
+            part = call("Mul", gather(flat, tensor(places, "int64")), tensor(weights, image.dtype))
+            if total is None:
+                total = part
+            else:
+                total = call("Max" if largest else "Add", total, part)
+        assert total is not None
+        split = total.reshape((channels, bins[0], grid[0], bins[1], grid[1]))
+        result: Array = reduce(split)
+        return result if largest else call("Div", result, tensor(grid[0] * grid[1], image.dtype))
+
+    def run(arguments: list[Any]) -> Sequence[Any]:
+        x, boxes, batches = arguments
+        call = _Calls()
+        made = [
+            pooled(call, x.select(0, batch), box)
+            for box, batch in zip(boxes.tolist(), batches.tolist(), strict=True)
+        ]
+        if not made:
+            return [Array.full((0, x.shape[1], *bins), 0, x.dtype)]
+        joined: Array = Kernel("Concat", axis=0)(*(part.unsqueeze((0,)) for part in made))
+        return [joined]
+
+    raise Host(run, inputs)

@@ -1,5 +1,5 @@
 """Imports every module that registers handlers, so that the table of operators is complete."""
 
-from onemodel_graph.planning import control_flow, detection, sequences
+from onemodel_graph.planning import control_flow, detection, reinterpretation, sequences
 
-__all__ = ["control_flow", "detection", "sequences"]
+__all__ = ["control_flow", "detection", "reinterpretation", "sequences"]

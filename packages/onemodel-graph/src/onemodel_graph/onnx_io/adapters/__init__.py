@@ -6,6 +6,7 @@ registered with the opset from which on it is no longer needed.
 
 from onemodel_graph.onnx_io.adapters import (
     attributes_to_inputs,
+    control_flow,
     legacy,
     normalisation,
     quantisation,
@@ -18,6 +19,7 @@ __all__ = [
     "Rewriter",
     "adapt",
     "attributes_to_inputs",
+    "control_flow",
     "legacy",
     "normalisation",
     "quantisation",
