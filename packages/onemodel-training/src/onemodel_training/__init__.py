@@ -3,7 +3,7 @@
 import onemodel_training._interfaces  # noqa: F401  isort: skip
 
 from onemodel_tensors import Generator, manual_seed
-from onemodel_training import init, layers, optim
+from onemodel_training import init, layers, nn, optim
 from onemodel_training.checkpoint import (
     CheckpointError,
     CheckpointStore,
@@ -194,6 +194,12 @@ from onemodel_training.parameter import (
     Parameter,
 )
 from onemodel_training.pickled import Opaque, PickleError
+from onemodel_training.reparameterisation import (
+    remove_spectral_norm,
+    remove_weight_norm,
+    spectral_norm,
+    weight_norm,
+)
 from onemodel_training.safetensors_io import (
     SafetensorsError,
     load_safetensors,
@@ -410,11 +416,16 @@ __all__ = [
     "load_safetensors",
     "load_torch_file",
     "manual_seed",
+    "nn",
     "optim",
     "permutation",
     "random_split",
     "rank_batches",
+    "remove_spectral_norm",
+    "remove_weight_norm",
     "sample_seed",
     "save_checkpoint",
     "save_safetensors",
+    "spectral_norm",
+    "weight_norm",
 ]

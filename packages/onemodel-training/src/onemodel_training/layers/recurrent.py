@@ -69,6 +69,9 @@ class _Recurrent(NnModule):
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
+    def flatten_parameters(self) -> None:
+        """Does nothing: there is no packed form to refresh. For code that calls it."""
+
     def _weights(self) -> list[Tensor]:
         """In the order l0, l0_reverse, l1 …, each w_ih, w_hh, b_ih, b_hh."""
         return [parameter for parameter in self._parameters.values() if parameter is not None]

@@ -1,0 +1,46 @@
+"""The ports in examples/ learn, and their traces verify at other sizes."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+PORTS = Path(__file__).resolve().parents[2] / "examples" / "ports"
+
+
+def port(name: str) -> ModuleType:
+    specification = importlib.util.spec_from_file_location(f"port_{name}", PORTS / f"{name}.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_every_port_is_tested_and_short() -> None:
+    names = {path.stem for path in PORTS.glob("*.py")}
+    assert names == {"gpt", "llama", "resnet_digits", "seq2seq_gru", "unet", "vae", "vit"}
+    for path in PORTS.glob("*.py"):
+        assert len(path.read_text().splitlines()) <= 150, path.name
+
+
+@pytest.mark.parametrize(
+    ("name", "amount", "least"),
+    [
+        ("resnet_digits", 3, 0.93),
+        ("vit", 6, 0.85),
+        ("seq2seq_gru", 200, 0.9),
+        ("unet", 3, 0.6),
+        ("llama", 250, 0.8),
+    ],
+)
+def test_accuracy(name: str, amount: int, least: float) -> None:
+    assert port(name).main(amount) >= least
+
+
+@pytest.mark.parametrize(("name", "amount", "most"), [("gpt", 100, 2.8), ("vae", 8, 24.0)])
+def test_loss(name: str, amount: int, most: float) -> None:
+    assert port(name).main(amount) <= most
