@@ -1,6 +1,7 @@
-"""Lets test modules import the models beside this file under importlib's import mode."""
+"""Lets test modules import what lies beside them under importlib's import mode."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+for folder in (Path(__file__).parent, Path(__file__).parent / "conformance"):
+    sys.path.insert(0, str(folder))

@@ -14,6 +14,7 @@ from onemodel_graph.passes import optimise
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.segment import Planned
+from onemodel_graph.planning.slot import SIZES
 from onemodel_graph.planning.steps import Prepared, prepare
 from onemodel_graph.profile import Profile
 from onemodel_kernels import Array, set_num_threads
@@ -75,6 +76,7 @@ class Session:
             set_num_threads(threads)
         loaded = load(model)
         self._declared = loaded.graph
+        _require_dtypes(loaded.graph)
         self._context = Context()
         graph = _optimised(loaded.graph, self._mode) if optimise else loaded.graph
         prepared = prepare(graph)
@@ -196,6 +198,15 @@ class Session:
         if len(self._names) != 1:
             return True
         return len(given) == 1 and self._dtypes[0] not in ("sequence", "optional")
+
+
+def _require_dtypes(graph: Graph) -> None:
+    known = {*SIZES, "sequence", "optional", None}
+    wrong = [repr(value) for value in graph.inputs if value.dtype not in known]
+    if wrong:
+        raise UnsupportedError(
+            f"{graph.name}: inputs of these types are not supported: {', '.join(wrong)}"
+        )
 
 
 def _optimised(graph: Graph, mode: ArithmeticMode) -> Graph:

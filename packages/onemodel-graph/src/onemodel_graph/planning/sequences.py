@@ -49,7 +49,9 @@ def constant_array(attributes: dict[str, Any]) -> Any:
 
 
 def _position(planner: Planner, known: Known, length: int, extra: int = 0) -> int:
-    index = int(planner.value(_slot(known, "the position"), "the position in a sequence"))
+    index = planner.value(_slot(known, "the position"), "the position in a sequence")
+    while isinstance(index, tuple):
+        (index,) = index
     if not -length <= index < length + extra:
         raise BoundsError(f"the position {index} is outside a sequence of {length}")
     return index + length if index < 0 else index
