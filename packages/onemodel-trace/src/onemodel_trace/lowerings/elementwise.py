@@ -21,6 +21,14 @@ def _cast(writer: GraphWriter, call: Recorded) -> GraphValue:
     return writer.emit("Cast", x, to=call["to"])
 
 
+def _relu(writer: GraphWriter, call: Recorded) -> GraphValue:
+    x = call.value()
+    if x.dtype.startswith(("float", "bfloat")):
+        return writer.emit("Relu", x)
+    # Consumers have Relu for floats only.
+    return writer.emit("Max", x, writer.scalar(0, x))
+
+
 def _silu(writer: GraphWriter, call: Recorded) -> Any:
     x = call.value()
     return writer.emit("Mul", x, writer.emit("Sigmoid", x))
@@ -108,6 +116,7 @@ def _clip(writer: GraphWriter, call: Recorded) -> Any:
 LOWERINGS: dict[str, Lowering] = {
     "Identity": _alias,
     "Cast": _cast,
+    "Relu": _relu,
     "Silu": _silu,
     "Square": _square,
     "Rsqrt": _rsqrt,

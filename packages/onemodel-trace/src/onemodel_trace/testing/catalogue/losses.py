@@ -1,0 +1,23 @@
+"""Losses that are plain arithmetic; the others are refused in a trace."""
+
+from __future__ import annotations
+
+from onemodel_tensors import functional as F
+from onemodel_trace.testing.case import Case, cases, real
+
+CASES: list[Case] = cases(
+    {
+        "mse_loss": F.mse_loss,
+        "mse_loss: sum": lambda x, y: F.mse_loss(x, y, reduction="sum"),
+        "l1_loss": lambda x, y: F.l1_loss(x, y, reduction="none"),
+        "smooth_l1_loss": F.smooth_l1_loss,
+        "huber_loss": F.huber_loss,
+        "binary_cross_entropy": lambda x, y: F.binary_cross_entropy(x.sigmoid(), y.sigmoid()),
+        "binary_cross_entropy_with_logits": lambda x, y: F.binary_cross_entropy_with_logits(
+            x, y.sigmoid()
+        ),
+        "kl_div": lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
+    },
+    real(3, 5),
+    real(3, 5),
+)
