@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -86,6 +87,7 @@ class Session:
         self._guards = guards_of(loaded.graph)
         self._inputs = tuple(loaded.graph.inputs)
         self._names = tuple(value.name for value in self._inputs)
+        self._set = frozenset(self._names)
         self._dtypes = tuple(value.dtype for value in self._inputs)
 
     @classmethod
@@ -137,26 +139,30 @@ class Session:
             input.
             OneModelError: naming the node, the operator, the values and their shapes.
         """
-        return [_numpy(entry) for entry in self.run_arrays(*inputs, **named)]
+        return [
+            entry.numpy() if type(entry) is Array else _numpy(entry)
+            for entry in self.run_arrays(*inputs, **named)
+        ]
 
     def run_arrays(self, *inputs: Any, **named: Any) -> list[Any]:
         """As :meth:`run`, with ``Array`` outputs."""
         values = self._values(inputs, named)
-        return self._planned.finish(self._segment(values), _flat(values))
+        segment = self._planned.first(values, self._check)
+        if segment.direct:
+            program = segment.program
+            assert program is not None
+            return program.run(values)
+        return self._planned.finish(segment, _flat(values))
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """Runs the model once and says how long each kernel call took."""
         values = self._values(inputs, named)
         profile = Profile()
-        profile.outputs = self._planned.finish(
-            self._segment(values), _flat(values), profile.observe
-        )
+        segment = self._planned.first(values, self._check)
+        profile.outputs = self._planned.finish(segment, _flat(values), profile.observe)
         return profile
 
-    def _segment(self, values: list[Any]) -> Any:
-        return self._planned.first(values, lambda: self._check(values))
-
-    def _check(self, values: list[Any]) -> None:
+    def _check(self, values: Sequence[Any]) -> None:
         symbols = bind(self._inputs, values)
         for guard in self._guards:
             if not guard.holds(symbols):
@@ -165,33 +171,51 @@ class Session:
 
     def _values(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
         names = self._names
-        by_name = bool(named)
-        if len(inputs) == 1 and isinstance(inputs[0], Mapping) and not named:
-            named, inputs, by_name = dict(inputs[0]), (), True
-        elif (
-            len(inputs) == 1 and isinstance(inputs[0], list | tuple) and self._takes_list(inputs[0])
-        ):
-            inputs = tuple(inputs[0])
         given: Sequence[Any] = inputs
-        if by_name:
-            unknown = [name for name in named if name not in names]
-            if unknown:
-                raise AttributeValueError(
-                    f"Session: there is no input {unknown[0]!r}; the inputs are {', '.join(names) or 'none'}"
+        if named:
+            given = self._by_name(inputs, named)
+        elif len(inputs) == 1:
+            only = inputs[0]
+            if isinstance(only, dict):
+                given = (
+                    [only[n] for n in names]
+                    if only.keys() == self._set
+                    else self._by_name((), only)
                 )
-            rest = names[len(inputs) :]
-            missing = [n for n, v in zip(names, self._inputs, strict=True) if n in rest and n not in named
-                       and v.dtype != "optional"]  # fmt: skip
-            if missing:
-                raise AttributeValueError(f"Session: the input {missing[0]!r} is missing")
-            if any(name in named for name in names[: len(inputs)]):
-                raise AttributeValueError("Session: an input is given by position and by name")
-            given = [*inputs, *(named.get(name) for name in rest)]
+            elif isinstance(only, Mapping):
+                given = self._by_name((), only)
+            elif isinstance(only, list | tuple) and self._takes_list(only):
+                given = only
         if len(given) != len(names):
             raise AttributeValueError(
                 f"Session: expected {len(names)} inputs ({', '.join(names)}), got {len(given)}"
             )
-        return [_array(v, d, n) for v, d, n in zip(given, self._dtypes, names, strict=True)]
+        found = []
+        for value, dtype, name in zip(given, self._dtypes, names, strict=True):
+            array = value if type(value) is Array else _convert(value, dtype, name)
+            if type(array) is Array:
+                if array.dtype != dtype:
+                    _require_dtype(array, dtype, name)
+                if not array.is_contiguous:
+                    array = array.contiguous()
+            found.append(array)
+        return found
+
+    def _by_name(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+        names = self._names
+        unknown = [name for name in named if name not in self._set]
+        if unknown:
+            listed = ", ".join(names) or "none"
+            raise AttributeValueError(
+                f"Session: there is no input {unknown[0]!r}; the inputs are {listed}"
+            )
+        if any(name in named for name in names[: len(inputs)]):
+            raise AttributeValueError("Session: an input is given by position and by name")
+        rest = list(zip(names, self._dtypes, strict=True))[len(inputs) :]
+        for name, dtype in rest:
+            if name not in named and dtype != "optional":
+                raise AttributeValueError(f"Session: the input {name!r} is missing")
+        return [*inputs, *(named.get(name) for name, _ in rest)]
 
     def _takes_list(self, given: Sequence[Any]) -> bool:
         """Whether one list argument is the list of all inputs and not one input's numbers."""
@@ -232,23 +256,21 @@ def _require_exact(prepared: Prepared) -> None:
         )
 
 
-def _array(given: Any, dtype: str | None, name: str) -> Any:
-    if type(given) is not Array:
-        given = _convert(given, dtype, name)
-        if type(given) is not Array:
-            return given
-    if dtype is not None and given.dtype != dtype and dtype not in ("sequence", "optional"):
-        raise DtypeError(f"input {name!r}: expected {dtype}, got {given.dtype}; convert it first")
-    return given if given.is_contiguous else given.contiguous()
+def _require_dtype(array: Array, dtype: str | None, name: str) -> None:
+    if dtype not in (None, "sequence", "optional"):
+        raise DtypeError(f"input {name!r}: expected {dtype}, got {array.dtype}; convert it first")
 
 
 def _convert(given: Any, dtype: str | None, name: str) -> Any:
+    numpy: Any = sys.modules.get("numpy")
+    if numpy is not None and type(given) is numpy.ndarray:
+        return Array.from_numpy(given, copy=False)
     if given is None:
         if dtype == "optional":
             return None
         raise AttributeValueError(f"input {name!r}: expected an array, got None")
     if dtype in ("sequence", "optional") and isinstance(given, list | tuple):
-        return [_array(entry, None, name) for entry in given]
+        return [e if type(e) is Array else _convert(e, None, name) for e in given]
     import numpy
 
     if isinstance(given, numpy.ndarray):

@@ -18,7 +18,7 @@ from onemodel_graph.ir import Graph, Value
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.memory import build
 from onemodel_graph.planning.planner import NeedsValue, Planner
-from onemodel_graph.planning.slot import Items, Known, Slot, constant, flat
+from onemodel_graph.planning.slot import SIZES, Items, Known, Slot, constant, flat
 from onemodel_graph.planning.steps import Alias, Expansion, Prepared, Step
 from onemodel_kernels import Array, Program
 from onemodel_kernels.errors import OneModelError
@@ -59,6 +59,7 @@ class Segment:
     host: Host | None = None
     host_node: Step | None = None
     template: list[Any] | None = None
+    direct: bool = False
     continuations: OrderedDict[Any, Segment] = field(default_factory=OrderedDict)
 
 
@@ -92,7 +93,9 @@ class Planned:
         self.context = context
         self.inputs = [*prepared.graph.inputs, *captured]
         self.capacity = capacity
+        self._typed = all(value.dtype in SIZES for value in self.inputs)
         self.plans: OrderedDict[Any, Segment] = OrderedDict()
+        self._last: tuple[Any, Segment | None] = (None, None)
         self._lock = threading.Lock()
         self._base: Environment = dict(outer or {})
         for name, array in prepared.graph.initializers.items():
@@ -102,21 +105,31 @@ class Planned:
         """What the plan of these inputs depends on."""
         return tuple(_signature(value) for value in values)
 
-    def first(self, values: Sequence[Any], check: Callable[[], None] | None = None) -> Segment:
+    def first(
+        self, values: Sequence[Any], check: Callable[[Sequence[Any]], None] | None = None
+    ) -> Segment:
         """The first segment for inputs of these types, planned when it is new.
 
         Args:
             values: One entry for each input: an array, a list for a sequence, or ``None``.
-            check: Called before planning a new signature; raises when it is not permitted.
+            check: Called with the values before a new signature is planned; raises when it is
+                not permitted.
         """
-        key = self.signature(values)
+        if self._typed:
+            key = tuple([v.shape if type(v) is Array else _signature(v) for v in values])
+        else:
+            key = self.signature(values)
+        last, segment = self._last
+        if segment is not None and last == key:
+            return segment
         with self._lock:
             segment = self.plans.get(key)
             if segment is not None:
                 self.plans.move_to_end(key)
+                self._last = (key, segment)
                 return segment
         if check is not None:
-            check()
+            check(values)
         feeds: list[Slot] = []
         environment = dict(self._base)
         for value, given in zip(self.inputs, values, strict=True):
@@ -124,6 +137,7 @@ class Planned:
         segment = self._plan(environment, feeds, list(self.prepared.steps))
         with self._lock:
             self.plans[key] = segment
+            self._last = (key, segment)
             if len(self.plans) > self.capacity:
                 self.plans.popitem(last=False)
         return segment
@@ -219,7 +233,14 @@ class Planned:
         results: list[Slot] = []
         template = [_template(environment[value], results) for value in self.prepared.graph.outputs]
         program, labels, picks = _program(planner, feeds, results)
-        return Segment(program, labels, picks, results, {}, [], template=template)
+        segment = Segment(program, labels, picks, results, {}, [], template=template)
+        # One program that takes the arrays at hand and makes the outputs, in order.
+        segment.direct = (
+            program is not None
+            and picks == list(range(len(feeds)))
+            and template == list(range(len(results)))
+        )
+        return segment
 
     def _cut(
         self,

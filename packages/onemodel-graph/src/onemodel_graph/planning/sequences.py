@@ -49,9 +49,10 @@ def constant_array(attributes: dict[str, Any]) -> Any:
 
 
 def _position(planner: Planner, known: Known, length: int, extra: int = 0) -> int:
-    index = planner.value(_slot(known, "the position"), "the position in a sequence")
-    while isinstance(index, tuple):
-        (index,) = index
+    value = planner.value(_slot(known, "the position"), "the position in a sequence")
+    while isinstance(value, tuple):
+        (value,) = value
+    index = int(value)
     if not -length <= index < length + extra:
         raise BoundsError(f"the position {index} is outside a sequence of {length}")
     return index + length if index < 0 else index
