@@ -89,6 +89,40 @@ def test_names_of_parameters_and_their_views(trace, example):
     assert "other.view_1" in names
 
 
+VIEWS = {
+    "transpose": lambda w: w.T,
+    "first rows": lambda w: w[:2],
+    "last rows": lambda w: w[-1:],
+    "one row": lambda w: w[2],
+    "one element": lambda w: w[1, 2],
+    "other shape": lambda w: w.view(3, 4),
+    "transposed rows": lambda w: w[1:].T,
+    "new axes": lambda w: w[None, :, None],
+    "repeated": lambda w: w[0].expand(3, 3),
+    "columns": lambda w: w[:, 1:],
+    "steps": lambda w: w[::2],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_view_of_a_weight_leaves_the_weight_as_it_is(view, agree, example):
+    weight = example(4, 3)
+    function = VIEWS[view]
+    shape = {"new axes": (2, 4, 2, 3)}.get(view, tuple(function(weight).shape) or (2,))
+    traced = agree(
+        lambda x: x * function(weight) + F.linear(x.flatten()[:1] * om.ones(3), weight)[0],
+        example(*shape),
+        parameters={"w": weight},
+    )
+    held = initializers(traced)
+    assert held["w"].tobytes() == weight.numpy().tobytes()
+    names = {out.name for node in traced.graph.nodes for out in node.outputs} | set(held)
+    assert "w.view_1" in names
+    assert [name for name in held if name.startswith("w.view")] == (
+        ["w.view_1"] if view in ("columns", "steps") else []
+    )
+
+
 def test_tied_weights_are_stored_once_under_the_first_name(trace, example):
     weight = example(4, 4)
     traced = trace(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from onemodel_kernels import Array
 from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.graph_value import GraphValue
+from onemodel_trace.view_layout import ViewLayout, view_layout
 
 if TYPE_CHECKING:
     from onemodel_tensors.tensor import Tensor
@@ -94,26 +95,37 @@ class ConstantTable:
         else:
             owner = self._named_storage.get(held.storage_id)
             if owner is not None:
-                transposed = self._transposed(held, owner)
-                if transposed is not None:
-                    return transposed
+                weight = self._named[self._names[owner]][1]
+                layout = view_layout(weight, held)
+                if layout is not None:
+                    return self._view_of(weight, layout, owner)
                 label = self._view_name(owner)
         value = GraphValue(self._tracer, held.dtype, held.shape, label, held)
         self._versions.append((value, held, held.version))
         return value
 
-    def _transposed(self, held: Array, owner: str) -> GraphValue | None:
-        """A view that only permutes a named weight's axes: the weight itself and a Transpose."""
+    def _view_of(self, weight: Array, layout: ViewLayout, owner: str) -> GraphValue:
+        """A view of a named weight as nodes on it, so that the weight is there once, as it is stored."""
         key = self._names[owner]
-        weight = self._named[key][1]
-        order = _permutation(weight, held)
-        if order is None:
-            return None
-        source = self._by_key.get(key)
-        if source is None:
-            source = self._by_key[key] = self._capture(weight, key)
-        value = self._tracer.writer.emit("Transpose", source, perm=order)
-        value.label = self._view_name(owner)
+        value = self._by_key.get(key)
+        if value is None:
+            value = self._by_key[key] = self._capture(weight, key)
+        writer = self._tracer.writer
+        start, count = layout.start, layout.count
+        if count != weight.size:
+            rows = weight.size // weight.shape[0]
+            if start % rows or count % rows:
+                value = writer.reshape(value, (weight.size,))
+                rows = 1
+            ends = ((start + count) // rows,)
+            value = writer.emit("Slice", value, starts=(start // rows,), ends=ends, axes=(0,))
+        value = writer.reshape(value, layout.stored)
+        if layout.order != tuple(range(len(layout.order))):
+            value = writer.emit("Transpose", value, perm=layout.order)
+        if layout.shape != value.shape:
+            value = writer.emit("Expand", value, shape=layout.shape)
+        if value.node is not None:
+            value.label = self._view_name(owner)
         return value
 
     def _view_name(self, owner: str) -> str:
@@ -188,18 +200,3 @@ class ConstantTable:
 
 def _key(held: Array) -> _Key:
     return held.storage_id, held.offset, held.shape, held.strides, held.dtype
-
-
-def _permutation(weight: Array, view: Array) -> tuple[int, ...] | None:
-    """Axes of the weight in the order in which the view shows them, if it is such a view."""
-    same = view.offset == weight.offset and view.ndim == weight.ndim and view.size == weight.size
-    if not same or view.dtype != weight.dtype:
-        return None
-    axes = list(zip(weight.shape, weight.strides, strict=True))
-    order: list[int] = []
-    for entry in zip(view.shape, view.strides, strict=True):
-        found = next((i for i, axis in enumerate(axes) if axis == entry and i not in order), None)
-        if found is None:
-            return None
-        order.append(found)
-    return tuple(order)
