@@ -73,7 +73,7 @@ def test_second_backward_names_the_freed_operator():
     x = leaf(2.0)
     y = x * x
     y.backward()
-    with pytest.raises(OneModelError, match="backward of Mul.*retain_graph"):
+    with pytest.raises(OneModelError, match=r"backward of Mul.*retain_graph"):
         y.backward()
 
 

@@ -88,7 +88,7 @@ def test_distributions():
 def test_in_place_draws():
     g = om.Generator(2)
     x = om.zeros(1000)
-    assert 2 <= x.uniform_(2, 3, generator=g).numpy().min()
+    assert x.uniform_(2, 3, generator=g).numpy().min() >= 2
     assert abs(x.normal_(1, 2, generator=g).numpy().std() - 2) < 0.2
     assert set(x.bernoulli_(0.5, generator=g).tolist()) == {0.0, 1.0}
 

@@ -79,9 +79,9 @@ def test_bool_arithmetic():
     assert (a + b).tolist() == [True, True]
     assert (a * b).tolist() == [True, False]
     with pytest.raises(DtypeError, match="sub"):
-        a - b
+        om.sub(a, b)
     with pytest.raises(DtypeError, match="neg"):
-        -a
+        om.neg(a)
 
 
 def test_mixed_operands_carry_gradients_through_casts():
@@ -95,7 +95,7 @@ def test_mixed_operands_carry_gradients_through_casts():
 
 def test_foreign_operands_are_named():
     with pytest.raises(TypeError, match="list"):
-        om.tensor([1.0]) + [1]
+        om.add(om.tensor([1.0]), [1])
     with pytest.raises(TypeError, match="ndarray"):
         import numpy as np
 

@@ -8,7 +8,6 @@ x.grad
 """
 
 import onemodel_tensors._interfaces  # noqa: F401  isort: skip
-from onemodel_tensors import autograd, functional
 from onemodel_kernels.errors import (
     AttributeValueError,
     BoundsError,
@@ -17,6 +16,7 @@ from onemodel_kernels.errors import (
     ShapeError,
     UnsupportedError,
 )
+from onemodel_tensors import autograd, functional
 from onemodel_tensors.autograd.gradcheck import gradcheck
 from onemodel_tensors.autograd.mode import (
     enable_grad,
@@ -32,16 +32,16 @@ from onemodel_tensors.dtypes import (
     float32,
     float64,
     get_default_dtype,
+    int8,
     int16,
     int32,
     int64,
-    int8,
     promote_types,
     set_default_dtype,
+    uint8,
     uint16,
     uint32,
     uint64,
-    uint8,
 )
 from onemodel_tensors.interop import as_tensor, asarray, from_dlpack, from_numpy, tensor
 from onemodel_tensors.operator_methods import bind
@@ -113,9 +113,9 @@ from onemodel_tensors.ops.mathematics import (
     floor,
     frac,
     log,
-    log10,
     log1p,
     log2,
+    log10,
     reciprocal,
     round,
     rsqrt,
@@ -340,10 +340,10 @@ __all__ = [
     "inference_mode",
     "initial_seed",
     "inner",
+    "int8",
     "int16",
     "int32",
     "int64",
-    "int8",
     "is_grad_enabled",
     "isclose",
     "isfinite",
@@ -353,9 +353,9 @@ __all__ = [
     "lerp",
     "linspace",
     "log",
-    "log10",
     "log1p",
     "log2",
+    "log10",
     "log_softmax",
     "logaddexp",
     "logical_and",
@@ -455,10 +455,10 @@ __all__ = [
     "tril",
     "triu",
     "trunc",
+    "uint8",
     "uint16",
     "uint32",
     "uint64",
-    "uint8",
     "unbind",
     "unflatten",
     "unique",

@@ -58,7 +58,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     elif isinstance(data, Array):
         array = data.copy()
     else:
-        array = _from_nested(data)
+        array = _from_nested(data, wanted)
     if wanted is not None and array.dtype != wanted:
         from onemodel_tensors.apply import kernel
 
@@ -66,7 +66,7 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     return Tensor(array, requires_grad)
 
 
-def _from_nested(data: Sequence[Any]) -> Array:
+def _from_nested(data: Sequence[Any], wanted: str | None) -> Array:
     plain = _without_tensors(data)
     try:
         values = numpy.asarray(plain)
@@ -80,7 +80,7 @@ def _from_nested(data: Sequence[Any]) -> Array:
         )
     if values.size == 0 and values.dtype == numpy.float64:
         return Array.full(values.shape, 0, get_default_dtype())
-    if values.dtype == numpy.float64 and not _holds_arrays(plain):
+    if values.dtype == numpy.float64 and wanted is None and not _holds_arrays(plain):
         values = values.astype(numpy.dtype(get_default_dtype()))
     return Array.from_numpy(values)
 

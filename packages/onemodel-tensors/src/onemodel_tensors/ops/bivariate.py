@@ -51,7 +51,8 @@ def _angle(y: Array, x: Array) -> Array:
     left = or_(LESS(x, zero), LESS(RECIPROCAL(x), zero))
     below = or_(LESS(y, zero), LESS(RECIPROCAL(y), zero))
     turn = WHERE(below, number(-math.pi, x.dtype), number(math.pi, x.dtype))
-    return WHERE(left, ADD(angle, turn), angle)
+    result: Array = WHERE(left, ADD(angle, turn), angle)
+    return result
 
 
 def _atan2_gradient(record: BackwardRecord, g: Array) -> Gradients:
