@@ -1,0 +1,1 @@
+"""The command line: ``onemodel-graph`` and ``python -m onemodel_graph``."""

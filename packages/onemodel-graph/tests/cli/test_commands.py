@@ -1,0 +1,93 @@
+import json
+
+import numpy as np
+import pytest
+from models import model, node
+from typer.testing import CliRunner
+
+import onemodel_graph as og
+from onemodel_graph.cli.app import app, main
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def path(tmp_path):
+    proto = model(
+        [node("Mul", ["x", "w"], ["t"], name="scale"), node("Add", ["t", "t"], ["y"])],
+        {"x": (np.float32, ("N", 3))},
+        ["y"],
+        {"w": np.array([1, 2, 4], np.float32)},
+    )
+    target = tmp_path / "model.onnx"
+    target.write_bytes(proto.SerializeToString())
+    return target
+
+
+def call(*arguments, code=0):
+    result = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_inspect(path):
+    text = call("inspect", path)
+    for word in ("Mul", "Add", "float32", "N", "3 parameters", "exact mode: yes"):
+        assert word in text
+    report = json.loads(call("inspect", path, "--json"))
+    assert report["symbols"] == ["N"] and report["operators"] == {"Add": 1, "Mul": 1}
+
+
+def test_run_with_files(path, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    call("run", path, "-i", tmp_path / "x.npy", "-o", tmp_path / "out.npz")
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npz")["y"], X * [1, 2, 4] * 2)
+    np.savez(tmp_path / "x.npz", x=X)
+    assert "Mul" in call("run", path, "-i", tmp_path / "x.npz", "--profile")
+
+
+def test_run_draws_what_no_file_gives(path):
+    first = call("run", path, "--size", "N=5", "--seed", "3")
+    assert "(5, 3)" in first
+    assert first == call("run", path, "--size", "N=5", "--seed", "3")
+
+
+def test_bench_and_compare(path):
+    assert "median ms" in call("bench", path, "--seconds", "0.1", "--threads", "1")
+    assert "yes" in call("compare", path)
+
+
+def test_compare_finds_the_first_difference(path, tmp_path):
+    other = og.load(path)
+    other.graph.nodes[1].operator = "Sub"
+    og.save(other, tmp_path / "other.om")
+    text = call("compare", path, tmp_path / "other.om", code=1)
+    assert "(0, 0)" in text
+
+
+def test_convert_and_optimize(path, tmp_path):
+    call("convert", path, tmp_path / "model.om")
+    call("optimize", tmp_path / "model.om", tmp_path / "small.safetensors")
+    want = og.Session(path).run(X)[0]
+    for name in ("model.om", "small.safetensors"):
+        np.testing.assert_array_equal(og.Session(tmp_path / name).run(X)[0], want)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["inspect", "nothing.onnx"], "cannot read 'nothing.onnx'"),
+        (["convert", "MODEL", "model.txt"], ".onnx, .om or .safetensors"),
+        (["run", "MODEL", "--size", "N"], "NAME=NUMBER"),
+        (["run", "MODEL", "--mode", "quick"], "'fast', 'exact'"),
+        (["run", "MODEL", "-i", "gone.npy"], "no such file"),
+    ],
+)
+def test_errors_are_one_line(path, capsys, monkeypatch, arguments, words):
+    words_given = [str(path) if word == "MODEL" else word for word in arguments]
+    monkeypatch.setattr("sys.argv", ["onemodel-graph", *words_given])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    text = capsys.readouterr().err
+    assert stop.value.code == 1
+    assert text.startswith("error: ") and words in text and text.count("\n") == 1
