@@ -27,6 +27,12 @@ pub trait Kernel: Send + Sync {
     /// Only what depends on values (an index out of range) or on memory for scratch space.
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()>;
 
+    /// For operators whose output shapes depend on values: checks, computes and allocates the
+    /// outputs. `None` for all others; then `infer` reports that shapes are not known beforehand.
+    fn run_dynamic(&self, _inputs: &[Option<&Array>]) -> Option<Result<Outputs>> {
+        None
+    }
+
     /// A kernel with these constant inputs prepared (packed) once, independent of the other
     /// inputs' shapes; called with the same inputs as this one. `None` when nothing is gained.
     ///
@@ -63,6 +69,9 @@ pub struct Entry {
 /// # Errors
 /// Whatever `infer` or `run` reports, or `Memory`.
 pub fn call(kernel: &dyn Kernel, inputs: &[Option<&Array>]) -> Result<Outputs> {
+    if let Some(outputs) = kernel.run_dynamic(inputs) {
+        return outputs;
+    }
     let mut outputs = Outputs::new();
     for meta in infer_for(kernel, inputs)? {
         outputs.push(Array::for_meta(kernel.name(), meta)?);

@@ -20,6 +20,7 @@ mod optimizer;
 mod power;
 mod random;
 mod recurrent;
+mod resize;
 mod select;
 mod unary;
 mod variadic;
@@ -35,10 +36,15 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     gemm::KERNELS,
     indexing::gather::KERNELS,
     indexing::index_add::KERNELS,
+    indexing::one_hot::KERNELS,
+    indexing::scatter::KERNELS,
+    indexing::select::KERNELS,
+    indexing::top_k::KERNELS,
     logical::KERNELS,
     losses::ctc::KERNELS,
     losses::nll::KERNELS,
     movement::concat::KERNELS,
+    movement::depth_space::KERNELS,
     movement::expand::KERNELS,
     movement::pad::KERNELS,
     movement::range::KERNELS,
@@ -51,6 +57,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     random::normal::KERNELS,
     random::uniform::KERNELS,
     recurrent::KERNELS,
+    resize::KERNELS,
     select::KERNELS,
     unary::KERNELS,
     variadic::KERNELS,

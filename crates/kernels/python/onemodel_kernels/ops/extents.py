@@ -8,6 +8,7 @@ them as static methods). Nothing here knows the classes that implement it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -253,9 +254,16 @@ def range_length(start: Any, limit: Any, delta: Any) -> Extent:
 
 
 def scaled(size: Extent, scale: float) -> Extent:
-    """``floor(size * scale)``."""
+    """``floor(size * scale)``, the product rounded to float32 as ONNX's scales are."""
     symbol = _symbol(size)
-    return int(size * scale // 1) if symbol is None else symbol.scaled(size, scale)
+    if symbol is not None:
+        return symbol.scaled(size, scale)
+    return int(_float32(_float32(size) * _float32(scale)) // 1)
+
+
+def _float32(value: float) -> float:
+    rounded: float = struct.unpack("<f", struct.pack("<f", value))[0]
+    return rounded
 
 
 def reshape(

@@ -7,7 +7,7 @@
 use crate::kernel::Entry;
 
 mod fused;
-mod half_precision;
+pub(crate) mod half_precision;
 mod integer;
 mod matmul;
 pub(crate) mod matrix;

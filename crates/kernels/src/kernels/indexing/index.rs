@@ -3,6 +3,7 @@
 use crate::array::{Array, Dims, Meta, StridedLoop, Strides};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::kernels::number::for_number;
 
 /// Fails unless the dtype may hold indices.
 pub(super) fn check_dtype(operator: &str, meta: &Meta) -> Result<()> {
@@ -12,24 +13,22 @@ pub(super) fn check_dtype(operator: &str, meta: &Meta) -> Result<()> {
     Err(Error::dtype(operator, "indices of int32 or int64", meta.dtype.name()))
 }
 
-/// The elements in row-major order.
+/// The elements in row-major order; floats are cut off towards zero.
 pub(super) fn values(indices: &Array) -> Vec<i64> {
     let mut out = Vec::with_capacity(indices.size());
-    let walk = StridedLoop::new(indices.shape(), [indices.strides()]);
     if indices.size() == 0 {
         return out;
     }
+    let walk = StridedLoop::new(indices.shape(), [indices.strides()]);
     let step = walk.inner_strides[0];
-    walk.for_each(0, walk.runs(), |[at]| {
-        for i in 0..walk.inner as isize {
-            // SAFETY: elements of the array, of the dtype that `check_dtype` accepted.
-            out.push(unsafe {
-                match indices.dtype() {
-                    DType::I32 => i64::from(*indices.as_ptr::<i32>().offset(at + i * step)),
-                    _ => *indices.as_ptr::<i64>().offset(at + i * step),
-                }
-            });
-        }
+    for_number!(indices.dtype(), T => {
+        let from = indices.as_ptr::<T>();
+        walk.for_each(0, walk.runs(), |[at]| {
+            for i in 0..walk.inner as isize {
+                // SAFETY: elements of the array, which holds no halves.
+                out.push(unsafe { *from.offset(at + i * step) } as i64);
+            }
+        });
     });
     out
 }

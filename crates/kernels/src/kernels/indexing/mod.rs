@@ -4,3 +4,8 @@
 pub(super) mod gather;
 mod index;
 pub(super) mod index_add;
+pub(super) mod one_hot;
+mod order;
+pub(super) mod scatter;
+pub(super) mod select;
+pub(super) mod top_k;

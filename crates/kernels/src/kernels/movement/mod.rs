@@ -2,6 +2,7 @@
 
 pub(super) mod concat;
 mod copy;
+pub(super) mod depth_space;
 pub(super) mod expand;
 pub(super) mod pad;
 pub(super) mod range;
