@@ -8,6 +8,7 @@ mod binary;
 mod cast;
 mod clip;
 mod comparison;
+mod conv;
 mod elementwise;
 mod function;
 mod gemm;
@@ -33,6 +34,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     cast::KERNELS,
     clip::KERNELS,
     comparison::KERNELS,
+    conv::KERNELS,
     gemm::KERNELS,
     indexing::gather::KERNELS,
     indexing::index_add::KERNELS,

@@ -16,7 +16,7 @@ pub(crate) mod packing;
 pub(crate) mod product;
 pub(crate) mod real;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub(crate) const KERNELS: &[Entry] = &[
     Entry { name: "MatMul", build: matmul::build },

@@ -170,7 +170,12 @@ fn cases(limit: usize) -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..Default::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 200,
+        failure_persistence: None,
+        max_shrink_iters: 50,
+        ..Default::default()
+    })]
 
     #[test]
     fn small_products_have_the_chain_bits(case in cases(80)) {

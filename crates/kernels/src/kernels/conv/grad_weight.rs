@@ -1,0 +1,200 @@
+//! ConvGradWeight: the gradient of a convolution with respect to its weights.
+
+use super::geometry::{Window, WindowAttributes, extended, forward_class};
+use crate::array::{Array, Dims, Meta};
+use crate::attributes::Attributes;
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Inputs, Kernel, Metas};
+use crate::kernels::gemm::half_precision::{is_half, through_f32};
+use crate::kernels::gemm::matrix::{Matrix, Shared};
+use crate::kernels::gemm::microkernel::Start;
+use crate::kernels::gemm::product::{Product, Right};
+use crate::kernels::gemm::real::Real;
+use crate::parallel;
+use crate::scratch::Scratch;
+use crate::simd::{Isa, isa};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+const NAME: &str = "ConvGradWeight";
+
+/// `dw[o, c, k] = Σ g[n, o, p] x[n, c, p * stride + k * dilation - pad]`: one chain from +0.0 over
+/// (n, output axes) ascending; positions outside x count as +0.0.
+pub(super) struct GradWeight {
+    weight_shape: Vec<usize>,
+    attributes: WindowAttributes,
+    group: usize,
+}
+
+/// Prepares ConvGradWeight.
+///
+/// # Errors
+/// As the attribute getters.
+pub(super) fn build(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
+    let group = attributes.int("group", 1)?;
+    let Some(group) = usize::try_from(group).ok().filter(|&g| g > 0) else {
+        return Err(Error::attribute(NAME, "group of at least 1", group.to_string()));
+    };
+    Ok(Arc::new(GradWeight {
+        weight_shape: attributes.sizes_required("weight_shape")?,
+        attributes: WindowAttributes::read(attributes)?,
+        group,
+    }))
+}
+
+impl GradWeight {
+    #[cfg(test)]
+    pub(super) fn of(weight_shape: Vec<usize>, attributes: WindowAttributes, group: usize) -> Self {
+        Self { weight_shape, attributes, group }
+    }
+
+    fn window(&self) -> Result<Window> {
+        if self.weight_shape.len() < 3 {
+            let got = format!("{:?}", self.weight_shape);
+            return Err(Error::attribute(NAME, "a weight_shape of at least 3 axes", got));
+        }
+        self.attributes.window(NAME, &self.weight_shape[2..])
+    }
+
+    pub(super) fn compute<E: Real>(
+        &self,
+        isa: Isa,
+        g: &Array,
+        x: &Array,
+        out: &Array,
+    ) -> Result<()> {
+        let window = self.window()?;
+        let (g, x) = (g.to_contiguous()?, x.to_contiguous()?);
+        // SAFETY: the output of the running kernel.
+        unsafe { out.as_mut_slice::<E>() }.fill(E::default());
+        if out.size() == 0 || g.size() == 0 {
+            return Ok(());
+        }
+        let images = g.shape()[0];
+        let output = extended(&g.shape()[2..]);
+        let sizes = extended(&x.shape()[2..]);
+        let class = forward_class(&window, output);
+        let positions: usize = output.iter().product();
+        let size: usize = sizes.iter().product();
+        let rows = self.weight_shape[0] / self.group;
+        let channels = self.weight_shape[1];
+        let columns = channels * window.taps();
+        let mut taken = Scratch::new(NAME, columns * positions * size_of::<E>())?;
+        let taken = Shared::new(taken.as_mut::<E>().as_mut_ptr());
+        for image in 0..images {
+            for group in 0..self.group {
+                let unit = image * self.group + group;
+                let source = Shared::new(x.as_ptr::<E>().wrapping_add(unit * channels * size));
+                parallel::for_ranges(columns, ((1 << 17) / positions).max(1), |range| {
+                    for column in range {
+                        // SAFETY: each column is its own part of the scratch memory.
+                        unsafe {
+                            let to = taken.get().add(column * positions);
+                            let (c, tap) = (column / window.taps(), column % window.taps());
+                            let from = source.get().add(c * size);
+                            take(from, to, &window, &class.taps, tap, sizes, output);
+                        }
+                    }
+                });
+                let c = out.as_mut_ptr::<E>().wrapping_add(group * rows * columns);
+                let product = Product {
+                    m: rows,
+                    n: columns,
+                    k: positions,
+                    a: Matrix::new(
+                        g.as_ptr::<E>().wrapping_add(unit * rows * positions),
+                        positions as isize,
+                        1,
+                    ),
+                    b: Right::Matrix(Matrix::new(taken.get(), 1, positions as isize)),
+                    start: Start::Load { ptr: c, stride: columns as isize },
+                    c,
+                    c_rows: columns as isize,
+                    c_columns: 1,
+                    relu: false,
+                };
+                // SAFETY: contiguous arrays of the extents that `infer` has checked.
+                unsafe { product.run(NAME, isa)? };
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one tap of one channel reads, for all outputs in order.
+unsafe fn take<E: Real>(
+    from: *const E,
+    to: *mut E,
+    window: &Window,
+    taps: &[super::geometry::AxisTaps; 3],
+    tap: usize,
+    sizes: [usize; 3],
+    output: [usize; 3],
+) {
+    let [_, kh, kw] = window.kernel;
+    let shifts = [taps[0][tap / (kh * kw)].1, taps[1][tap / kw % kh].1, taps[2][tap % kw].1];
+    let at = |axis: usize, u: usize| -> Option<usize> {
+        let position = (u * window.strides[axis]) as isize + shifts[axis];
+        usize::try_from(position).ok().filter(|&p| p < sizes[axis])
+    };
+    let mut to = to;
+    for d in 0..output[0] {
+        for h in 0..output[1] {
+            let row = at(0, d).zip(at(1, h)).map(|(d, h)| (d * sizes[1] + h) * sizes[2]);
+            for w in 0..output[2] {
+                // SAFETY: positions inside the channel; `to` has room for all outputs.
+                unsafe {
+                    *to = match row.zip(at(2, w)) {
+                        Some((row, w)) => *from.add(row + w),
+                        None => E::default(),
+                    };
+                    to = to.add(1);
+                }
+            }
+        }
+    }
+}
+
+impl Kernel for GradWeight {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new(NAME, inputs, 2, 2)?;
+        let dtype = inputs.same_dtype(&[0, 1])?;
+        if !dtype.is_float() {
+            return Err(Error::dtype(NAME, "floating-point inputs", dtype.name()));
+        }
+        let (g, x, w) = (&inputs.get(0).shape, &inputs.get(1).shape, &self.weight_shape);
+        let window = self.window()?;
+        let fits = g.len() == w.len()
+            && x.len() == w.len()
+            && g[0] == x[0]
+            && g[1] == w[0]
+            && w[0] % self.group == 0
+            && x[1] == w[1] * self.group
+            && window.output(NAME, &x[2..], false)?[..] == g[2..];
+        if !fits {
+            return Err(Error::shape(
+                NAME,
+                format!("the output gradient and input of a convolution with weights {w:?}"),
+                format!("{:?} and {:?}", &g[..], &x[..]),
+            ));
+        }
+        Ok(smallvec![Meta { dtype, shape: Dims::from_slice(w) }])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let (Some(g), Some(x)) = (inputs[0], inputs[1]) else { return Ok(()) };
+        match g.dtype() {
+            DType::F32 => self.compute::<f32>(isa(), g, x, &outputs[0]),
+            DType::F64 => self.compute::<f64>(isa(), g, x, &outputs[0]),
+            dtype if is_half(dtype) => {
+                through_f32(NAME, inputs, &outputs[0], |i, o| self.run(i, o))
+            }
+            _ => Ok(()),
+        }
+    }
+}

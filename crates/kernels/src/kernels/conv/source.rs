@@ -1,0 +1,169 @@
+//! The source of a convolution as a plane of evenly spaced positions.
+//!
+//! Each channel is copied once with its padding, split into one plane for each phase of the stride, so
+//! that a tap is a constant offset and neighbouring outputs read neighbouring elements.
+
+use super::geometry::{AXES, Class};
+use crate::dtype::Element;
+use crate::error::{Error, Result};
+use smallvec::SmallVec;
+
+/// Phases of one axis that some tap reads; most often one.
+type Phases = SmallVec<[usize; 4]>;
+
+/// The layout of one channel of the copied source.
+#[derive(Debug, Clone)]
+pub(crate) struct Layout {
+    /// Source position of padded position 0.
+    low: [isize; AXES],
+    /// Source extents.
+    pub(crate) sizes: [usize; AXES],
+    source_step: [usize; AXES],
+    phases: [Phases; AXES],
+    /// Extents of one phase's plane.
+    pub(crate) extents: [usize; AXES],
+    /// Elements of one channel.
+    pub(crate) channel: usize,
+    /// Whether the source itself has this layout, so that nothing is copied.
+    pub(crate) in_place: bool,
+}
+
+impl Layout {
+    /// The layout that serves all classes.
+    ///
+    /// # Errors
+    /// `Memory` when offsets of `channels` of them do not fit 32 bits.
+    pub(crate) fn new(
+        operator: &str,
+        classes: &[Class],
+        sizes: [usize; AXES],
+        source_step: [usize; AXES],
+        channels: usize,
+    ) -> Result<Self> {
+        let mut low = [isize::MAX; AXES];
+        let mut high = [isize::MIN; AXES];
+        for class in classes {
+            for axis in 0..AXES {
+                let last = class.count[axis].saturating_sub(1) * source_step[axis];
+                for &(_, shift) in &class.taps[axis] {
+                    low[axis] = low[axis].min(shift);
+                    high[axis] = high[axis].max(shift + last as isize);
+                }
+            }
+        }
+        for axis in 0..AXES {
+            if low[axis] > high[axis] {
+                (low[axis], high[axis]) = (0, 0);
+            }
+        }
+        let phases: [Phases; AXES] = std::array::from_fn(|axis| {
+            let mut used = Phases::new();
+            for (_, shift) in classes.iter().flat_map(|c| &c.taps[axis]) {
+                let phase = (shift - low[axis]) as usize % source_step[axis];
+                if !used.contains(&phase) {
+                    used.push(phase);
+                }
+            }
+            used.sort_unstable();
+            used
+        });
+        let inside = (0..AXES).all(|a| low[a] >= 0 && high[a] < sizes[a] as isize);
+        let in_place = inside && source_step == [1; AXES];
+        let extents: [usize; AXES] = if in_place {
+            low = [0; AXES];
+            sizes
+        } else {
+            std::array::from_fn(|a| ((high[a] - low[a]) as usize + 1).div_ceil(source_step[a]))
+        };
+        let channel = extents
+            .iter()
+            .chain(phases.iter().map(SmallVec::len).collect::<SmallVec<[usize; 3]>>().iter())
+            .try_fold(1usize, |acc, &n| acc.checked_mul(n));
+        let channel = channel
+            .filter(|c| c.checked_mul(channels).is_some_and(|all| all < u32::MAX as usize / 2));
+        let Some(channel) = channel else {
+            return Err(Error::memory(
+                operator,
+                "a padded input of fewer than 2^31 elements for each image and group",
+                format!("{channels} channels of {extents:?}"),
+            ));
+        };
+        Ok(Self { low, sizes, source_step, phases, extents, channel, in_place })
+    }
+
+    /// Offset, inside a channel, of what output 0 reads at these shifts.
+    pub(crate) fn offset(&self, shifts: [isize; AXES]) -> usize {
+        let mut plane = 0;
+        let mut inside = 0;
+        for axis in 0..AXES {
+            let position = (shifts[axis] - self.low[axis]) as usize;
+            let phase = position % self.source_step[axis];
+            let index = self.phases[axis].iter().position(|&p| p == phase).unwrap_or(0);
+            plane = plane * self.phases[axis].len() + index;
+            inside = inside * self.extents[axis] + position / self.source_step[axis];
+        }
+        plane * self.extents.iter().product::<usize>() + inside
+    }
+
+    /// Copies one channel.
+    ///
+    /// # Safety
+    /// `source` holds the channel's elements, `to` has room for `channel` of them.
+    pub(crate) unsafe fn copy<E: Element>(&self, source: *const E, to: *mut E) {
+        let [_, height, width] = self.sizes;
+        let mut to = to;
+        let row = |axis: usize, phase: usize, q: usize| {
+            (q * self.source_step[axis] + phase) as isize + self.low[axis]
+        };
+        for &pd in &self.phases[0] {
+            for &ph in &self.phases[1] {
+                for &pw in &self.phases[2] {
+                    for qd in 0..self.extents[0] {
+                        let d = row(0, pd, qd);
+                        for qh in 0..self.extents[1] {
+                            let h = row(1, ph, qh);
+                            let inside = (0..self.sizes[0] as isize).contains(&d)
+                                && (0..height as isize).contains(&h);
+                            // SAFETY: the row exists when `inside`.
+                            unsafe {
+                                let from = inside.then(|| {
+                                    source.add((d as usize * height + h as usize) * width)
+                                });
+                                self.copy_row(from, pw, to);
+                                to = to.add(self.extents[2]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    unsafe fn copy_row<E: Element>(&self, from: Option<*const E>, phase: usize, to: *mut E) {
+        let (n, step) = (self.extents[2], self.source_step[2]);
+        // SAFETY: `to` has n elements; positions outside the row are not read.
+        unsafe {
+            let Some(from) = from else {
+                std::slice::from_raw_parts_mut(to, n).fill(E::default());
+                return;
+            };
+            let first = self.low[2] + phase as isize;
+            let left = if first >= 0 { 0 } else { ((-first) as usize).div_ceil(step).min(n) };
+            let begin = first + (left * step) as isize;
+            let room = (self.sizes[2] as isize - begin).max(0) as usize;
+            let count = room.div_ceil(step).min(n - left);
+            let row = std::slice::from_raw_parts_mut(to, n);
+            row[..left].fill(E::default());
+            row[left + count..].fill(E::default());
+            if count > 0 {
+                let from = from.offset(begin);
+                let row = &mut row[left..left + count];
+                match step {
+                    1 => std::ptr::copy_nonoverlapping(from, row.as_mut_ptr(), count),
+                    2 => row.iter_mut().enumerate().for_each(|(i, y)| *y = *from.add(2 * i)),
+                    _ => row.iter_mut().enumerate().for_each(|(i, y)| *y = *from.add(step * i)),
+                }
+            }
+        }
+    }
+}
