@@ -82,6 +82,8 @@ pub(crate) unsafe fn pack_panel<E: Real>(
 /// together, the last panel filled with zeros.
 pub(crate) struct PackedB<E> {
     data: Array,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
     marker: std::marker::PhantomData<E>,
 }
 
@@ -113,7 +115,7 @@ impl<E: Real> PackedB<E> {
             // SAFETY: the panel lies inside `data`, its columns inside the matrix.
             unsafe { pack_right(dst.add(panel * k * width), isa, b, k, n, panel) };
         }
-        Ok(Self { data, marker: std::marker::PhantomData })
+        Ok(Self { data, k, n, marker: std::marker::PhantomData })
     }
 
     pub(crate) fn ptr(&self) -> *const E {

@@ -27,8 +27,7 @@ pub(crate) trait Real: Element + PartialOrd {
     fn fma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
     /// `x < 0 ? 0 : x`.
     fn relu<S: Simd>(s: S, x: Self::V<S>) -> Self::V<S>;
-    /// One rounding: what the tests compute with.
-    #[cfg(test)]
+    /// One rounding.
     fn fma_one(a: Self, b: Self, c: Self) -> Self;
     fn from_f64(x: f64) -> Self;
     /// Rounded separately: `alpha * x`, and `alpha * x + y`.
@@ -93,7 +92,7 @@ impl Real for f32 {
     fn relu<S: Simd>(s: S, x: S::F) -> S::F {
         s.relu(x)
     }
-    #[cfg(test)]
+    #[inline(always)]
     fn fma_one(a: Self, b: Self, c: Self) -> Self {
         a.mul_add(b, c)
     }
@@ -168,7 +167,7 @@ impl Real for f64 {
         // SAFETY: an array of 16.
         unsafe { s.load_d(lanes.as_ptr()) }
     }
-    #[cfg(test)]
+    #[inline(always)]
     fn fma_one(a: Self, b: Self, c: Self) -> Self {
         a.mul_add(b, c)
     }
