@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from onemodel_graph.ir import Graph, Node
 from onemodel_graph.passes import (
+    batch_norm_folding,
+    bias_fusion,
     common_subexpressions,
     constant_folding,
     constant_nodes,
     dead_nodes,
+    gelu_recognition,
     identity_removal,
+    layer_norm_recognition,
+    transpose_cancelling,
 )
 from onemodel_graph.passes.base import Pass
 
@@ -17,6 +22,12 @@ PASSES: tuple[Pass, ...] = (
     identity_removal.PASS,
     constant_folding.PASS,
     common_subexpressions.PASS,
+    transpose_cancelling.PASS,
+    gelu_recognition.PASS,
+    layer_norm_recognition.PASS,
+    dead_nodes.PASS,
+    batch_norm_folding.PASS,
+    bias_fusion.PASS,
     dead_nodes.PASS,
 )
 ROUNDS = 8
