@@ -157,10 +157,15 @@ def recorded_view(
     saved: tuple[Any, ...] = (),
 ) -> Tensor:
     """As :func:`recorded` for a result that shares ``source``'s storage; ``replay`` is the view as a function."""
-    out = recorded(operator, (source,), attributes, array, gradient, saved)
-    if out._trace is None and (
-        (current_entries() is None and not bound_entries) or is_grad_enabled()
-    ):
+    if recording.active:
+        out = recorded(operator, (source,), attributes, array, gradient, saved)
+        if out._trace is not None:
+            return out
+    else:
+        out = Tensor(array)
+    if (current_entries() is None and not bound_entries) or is_grad_enabled():
+        if source._node is not None and out._node is None:
+            out._node = BackwardRecord(operator, (), attributes, gradient, (source._node,), saved)
         out._view = ViewOf.of(source, out, replay)
     return out
 

@@ -7,6 +7,7 @@ Operators are defined in :mod:`onemodel_tensors.ops`, one family a file; those t
 from __future__ import annotations
 
 import operator
+import weakref
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,6 @@ from onemodel_tensors.record import BackwardRecord
 from onemodel_tensors.recording import Recorder, TracedValue
 
 if TYPE_CHECKING:
-    import weakref
-
     import numpy as np
 
     from onemodel_tensors.autograd.hooks import HookHandle
@@ -47,8 +46,6 @@ class ViewOf:
     @classmethod
     def of(cls, source: Tensor, view: Tensor, replay: Callable[[Array], Array]) -> ViewOf:
         """The relation of ``view``, made from ``source`` by ``replay``; the base comes to know it weakly."""
-        import weakref
-
         base, whole = source, replay
         if source._view is not None:
             base, first = source._view.base, source._view.replay

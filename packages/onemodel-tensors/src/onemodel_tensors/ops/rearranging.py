@@ -16,7 +16,7 @@ from onemodel_tensors.ops.slicing import OPEN_END, slice_axes
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["channel_shuffle", "fold", "im2col", "pixel_shuffle", "pixel_unshuffle", "unfold"]
+__all__ = ["channel_shuffle", "fold", "pixel_shuffle", "pixel_unshuffle", "unfold"]
 
 
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
@@ -122,9 +122,6 @@ def unfold(
     columns = stack(patches, 2)
     n, c = x.shape[:2]
     return columns.reshape(n, c * (window[0] * window[1]), -1)
-
-
-im2col = unfold
 
 
 def fold(

@@ -146,11 +146,12 @@ class RecorderContract(ABC):
         """A sample would be frozen."""
         state = om.get_rng_state()
         with self.traced() as x:
-            for draw in (
+            draws: list[Callable[[], Tensor]] = [
                 lambda: om.rand(2),
                 lambda: functional.dropout(x, 0.5),
                 lambda: om.randperm(3),
-            ):
+            ]
+            for draw in draws:
                 with pytest.raises(OneModelError):
                     draw()
         assert om.get_rng_state() == state
