@@ -222,3 +222,13 @@ def test_gradcheck_finds_a_wrong_gradient():
     with pytest.raises(OneModelError, match="gradcheck: expected the gradient of output 0"):
         om.gradcheck(wrong, x)
     assert not om.gradcheck(wrong, x, raise_exception=False)
+
+
+def test_what_a_hook_kept_does_not_change_later():
+    x = leaf(2.0)
+    kept = []
+    x.register_hook(kept.append)
+    (x * 3).backward()
+    (x * 4).backward()
+    assert [g.tolist() for g in kept] == [[3.0], [4.0]]
+    assert x.grad.tolist() == [7.0]

@@ -10,7 +10,7 @@ from onemodel_kernels.errors import OneModelError, ShapeError, UnsupportedError
 from onemodel_tensors import recording
 from onemodel_tensors.autograd.hooks import run_hooks
 from onemodel_tensors.autograd.nodes import Leaf, Node, Output
-from onemodel_tensors.record import BackwardRecord
+from onemodel_tensors.record import BackwardRecord, Gradients
 
 if TYPE_CHECKING:
     from onemodel_tensors.tensor import Tensor
@@ -86,6 +86,7 @@ def grad(
         roots, weights, retain_graph, {key: tensor._node for key, tensor in zip(keys, wanted)}
     )
     results: list[Tensor | None] = []
+    shared = {id(weight) for weight in weights}
     for position, key in enumerate(keys):
         array = found.get(key)
         if array is None and not allow_unused:
@@ -93,7 +94,13 @@ def grad(
                 f"grad: expected the outputs to depend on input {position}, but they do not; "
                 "allow_unused=True gives None for it"
             )
-        results.append(None if array is None else Tensor(array))
+        if array is None:
+            results.append(None)
+            continue
+        if id(array) in shared or array.storage_refs > 1:
+            array = array.copy()
+        shared.add(id(array))
+        results.append(Tensor(array))
     return tuple(results)
 
 
@@ -236,17 +243,32 @@ def _run(
             record.release()
         for edge, below in zip(edges, gradients):
             if edge is not None and below is not None:
+                key = _key(edge)
+                first = isinstance(edge, Leaf) and key not in pending
+                if first and _is_private(below, outputs, gradients):
+                    owned.add(key)
                 receive(edge, below)
     for identity, leaf in leaves.items():
         key = (identity, 0)
         total = pending.pop(key)
         if leaf.hooks:
             total = run_hooks(leaf.hooks, total)
+            owned.discard(key)  # a hook may keep what it saw
         if wanted is None:
             _accumulate(leaf, total, key in owned)
         elif key in wanted:
             found[key] = total
     return found
+
+
+def _is_private(gradient: Array, outputs: list[Array | None], gradients: Gradients) -> bool:
+    """Whether nobody else can hold an array that a gradient function returned."""
+    return (
+        gradient.storage_refs == 1
+        and gradient.is_contiguous
+        and all(gradient is not other for other in outputs)
+        and [other is gradient for other in gradients].count(True) == 1
+    )
 
 
 def _accumulate(leaf: Leaf, gradient: Array, owned: bool) -> None:
