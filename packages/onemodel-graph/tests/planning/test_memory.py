@@ -1,9 +1,10 @@
 import numpy as np
+import pytest
 
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.memory import ALIGNMENT, _Arena, build
 from onemodel_graph.planning.planner import Planner
-from onemodel_graph.planning.slot import Slot
+from onemodel_graph.planning.slot import Slot, constant
 from onemodel_kernels import Array
 
 
@@ -78,3 +79,36 @@ def test_shape_chains_become_constants():
     both = planner.emit("Mul", shape, planner.constant([1, 5], "int64"))
     assert both.array is not None and both.array.tolist() == [2, 15]
     assert planner.calls == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "operator", "attributes"),
+    [
+        ((1, 6, 4), "Slice", {"starts": (2,), "ends": (5,), "axes": (1,)}),
+        ((6, 4), "Slice", {"starts": (-2,), "ends": (99,), "axes": (0,)}),
+        ((6, 4), "Slice", {"starts": (0,), "ends": (4,), "axes": (1,), "steps": (1,)}),
+        ((1, 6, 4), "Split", {"axis": 1, "split": (1, 5)}),
+        ((5, 1, 3), "Transpose", {"perm": (1, 0, 2)}),
+        ((5, 1, 3), "Transpose", {"perm": (0, 2, 1)}),
+        ((2, 3), "Expand", {"shape": (1, 2, 3)}),
+        ((2, 3), "Expand", {"shape": (1, 1)}),
+        ((2, 3), "Tile", {"repeats": (1, 1)}),
+        ((2, 3), "Cast", {"to": "float32"}),
+        ((2, 3), "Pad", {"pads": (0, 0, 0, 0)}),
+    ],
+)
+def test_what_moves_nothing_is_a_view(shape, operator, attributes):
+    data = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    planner = Planner(Context())
+    x = Slot("float32", shape)
+    y = planner.emit("Add", x, x)
+    before = len(planner.calls)
+    shown = planner.emit(operator, y, **attributes)
+    assert len(planner.calls) == before
+    parts = list(shown) if isinstance(shown, tuple) else [shown]
+    program, _ = build(planner.calls, [x], parts)
+    known = Planner(Context())
+    folded = known.emit(operator, constant(Array.from_numpy(data + data)), **attributes)
+    wanted = list(folded) if isinstance(folded, tuple) else [folded]
+    for got, want in zip(program.run([Array.from_numpy(data)]), wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(got), np.asarray(want.array))

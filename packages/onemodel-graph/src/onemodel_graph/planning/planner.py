@@ -10,7 +10,8 @@ from typing import Any
 
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.numbers import read, tensor
-from onemodel_graph.planning.slot import Call, Shape, Slot, constant, contiguous_strides, nbytes
+from onemodel_graph.planning.shortcuts import SHORTCUTS, view
+from onemodel_graph.planning.slot import Call, Shape, Slot, constant, nbytes
 from onemodel_kernels import ops
 from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError
 from onemodel_kernels.ops import OpSpec
@@ -90,6 +91,13 @@ class Planner:
                 return result if isinstance(result, tuple) else (result,)
             if spec.kernel is None:
                 return (self._from_shape(spec, inputs[0], call),)
+            shortcut = SHORTCUTS.get(spec.name)
+            if shortcut is not None and not spec.domain:
+                source = inputs[0]
+                if source is not None and source.array is None:
+                    shown = shortcut(source, call, inputs)
+                    if shown is not None:
+                        return shown
             prepared = spec.kernel_attributes(call)
         except (ShapeError, DtypeError, AttributeValueError) as error:
             text = str(error)
@@ -139,11 +147,7 @@ class Planner:
                 # Keeps the identity of the array, by which packed forms are found, stable.
                 return self.context.views.setdefault((id(source.array), shape), viewed)
             return viewed
-        slot = Slot(source.dtype, shape)
-        slot.base = source.root
-        slot.strides = contiguous_strides(shape)
-        slot.offset = source.offset
-        return slot
+        return view(source, shape)
 
     def _from_shape(self, spec: OpSpec, source: Slot | None, call: Any) -> Slot:
         if source is None:
