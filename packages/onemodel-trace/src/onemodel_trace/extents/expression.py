@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import keyword
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 Monomial = tuple["Atom", ...]
 
@@ -236,6 +237,7 @@ def _atom_source(atom: Atom) -> str:
     return f"{atom.kind}({left}, {right})"
 
 
+@lru_cache(maxsize=1024)
 def constant(value: int) -> Expression:
     """The expression of a plain number."""
     return Expression({(): value})
@@ -248,6 +250,8 @@ def of_atom(atom: Atom) -> Expression:
 
 def add(left: Expression, right: Expression) -> Expression:
     """Sum of two expressions."""
+    if not right.terms:
+        return left
     terms = dict(left.terms)
     for atoms, factor in right.terms:
         terms[atoms] = terms.get(atoms, 0) + factor
@@ -256,6 +260,8 @@ def add(left: Expression, right: Expression) -> Expression:
 
 def scale(expression: Expression, factor: int) -> Expression:
     """The expression times a plain number."""
+    if factor == 1:
+        return expression
     return Expression({atoms: value * factor for atoms, value in expression.terms})
 
 
@@ -266,6 +272,10 @@ def subtract(left: Expression, right: Expression) -> Expression:
 
 def multiply(left: Expression, right: Expression) -> Expression:
     """Product of two expressions."""
+    if left.constant is not None:
+        return scale(right, left.constant)
+    if right.constant is not None:
+        return scale(left, right.constant)
     terms: dict[Monomial, int] = {}
     for left_atoms, left_factor in left.terms:
         for right_atoms, right_factor in right.terms:
