@@ -119,6 +119,13 @@ def test_threads_draw_apart():
 def test_bad_arguments_are_named():
     with pytest.raises(AttributeValueError, match="low < high"):
         om.randint(3, 3, (2,))
+    with pytest.raises(AttributeValueError, match="zeros: expected device 'cpu', got 'cuda:0'"):
+        om.zeros(2, device="cuda:0")
+    with pytest.raises(AttributeValueError, match="to: expected device"):
+        om.zeros(2).to("cuda")
+    assert om.zeros(2, device="cpu").to("cpu").shape == (2,)
+    with pytest.raises(TypeError, match=r"tensor\(\) makes"):
+        om.Tensor([1, 2])
     with pytest.raises(ShapeError, match="normal"):
         om.normal(0.0, 1.0)
 

@@ -49,7 +49,9 @@ FLOATING = frozenset((float16, bfloat16, float32, float64))
 INTEGERS = frozenset((uint8, uint16, uint32, uint64, int8, int16, int32, int64))
 HALVES = frozenset((float16, bfloat16))
 
-_NAMES = {name: name for name in ("bool", *sorted(INTEGERS), *sorted(FLOATING))}
+DTYPES = frozenset(("bool", *INTEGERS, *FLOATING))
+
+_NAMES = {name: name for name in sorted(DTYPES)}
 _ALIASES: dict[Any, str] = {
     **_NAMES,
     bool: "bool",
@@ -62,7 +64,8 @@ _ALIASES: dict[Any, str] = {
     "int": "int32",
     "short": "int16",
 }
-_WIDTH = {"8": 8, "16": 16, "32": 32, "64": 64}
+DTYPE_NAMES = frozenset(name for name in _ALIASES if isinstance(name, str))
+"""Every string that names a dtype."""
 
 
 class _Default:

@@ -13,6 +13,7 @@ from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import recording
 from onemodel_tensors.dtypes import FLOATING, dtype_of, get_default_dtype
+from onemodel_tensors.ops.casts import require_cpu
 from onemodel_tensors.ops.comparison import lt
 from onemodel_tensors.ops.in_place import before_write, write
 from onemodel_tensors.ops.sizes import sizes_of
@@ -165,6 +166,7 @@ def rand(
 
     Determinism: given by the generator's state.
     """
+    require_cpu(device, "rand")
     return Tensor(
         _uniform(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "rand()"), requires_grad
     )
@@ -204,6 +206,7 @@ def randn(
     device: Any = None,
 ) -> Tensor:
     """Numbers normally distributed with mean 0 and standard deviation 1; see :func:`rand`."""
+    require_cpu(device, "randn")
     return Tensor(
         _gauss(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "randn()"), requires_grad
     )
@@ -261,6 +264,7 @@ def randint(
     Raises:
         AttributeValueError: the range is empty.
     """
+    require_cpu(device, "randint")
     if size is None:
         low, high, size = 0, low, high
     if not low < high:

@@ -82,6 +82,10 @@ class Tensor(OperatorMethods):
     __array_priority__ = 1000
 
     def __init__(self, array: Array, requires_grad: bool = False) -> None:
+        if type(array) is not Array:
+            raise TypeError(
+                f"Tensor: expected a native array, got {type(array).__name__}; tensor() makes tensors of values"
+            )
         self._array = array
         self._node: Node | None = None
         self._trace: TracedValue | None = None

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from onemodel_kernels import Array
-from onemodel_kernels.errors import DtypeError
+from onemodel_kernels.errors import AttributeValueError, DtypeError
 from onemodel_tensors.apply import kernel, recorded
-from onemodel_tensors.dtypes import FLOATING, dtype_of
+from onemodel_tensors.dtypes import DTYPE_NAMES, FLOATING, dtype_of
 from onemodel_tensors.ops.arrays import cast
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
@@ -40,6 +40,16 @@ def _cast_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (cast(g, record.saved[0]),)
 
 
+def require_cpu(device: Any, operator: str) -> None:
+    """Raise for a device that does not exist here.
+
+    Raises:
+        AttributeValueError: the device is not the CPU.
+    """
+    if device is not None and str(device).split(":")[0] != "cpu":
+        raise AttributeValueError(f"{operator}: expected device 'cpu', got {str(device)!r}")
+
+
 def cast_like(source: Tensor, target: Tensor, operator: str) -> Tensor:
     """The source, which must have the target's dtype.
 
@@ -69,8 +79,8 @@ def to(input: Tensor, *args: Any, dtype: Any = None, copy: bool = False, **_: An
     for value in args:
         if isinstance(value, Tensor):
             wanted = value.dtype
-        elif isinstance(value, str) and value.split(":")[0] == "cpu":
-            continue
+        elif isinstance(value, str) and value not in DTYPE_NAMES:
+            require_cpu(value, "to")
         elif not isinstance(value, bool):
             wanted = value
     result = input if wanted is None else to_dtype(input, dtype_of(wanted))

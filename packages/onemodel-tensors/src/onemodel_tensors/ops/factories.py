@@ -8,7 +8,7 @@ from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError
 from onemodel_tensors.apply import kernel, recorded, recorder_of
 from onemodel_tensors.dtypes import default_dtype, dtype_of, get_default_dtype
-from onemodel_tensors.ops.casts import to_dtype
+from onemodel_tensors.ops.casts import require_cpu, to_dtype
 from onemodel_tensors.ops.comparison import eq
 from onemodel_tensors.ops.expanding import expand
 from onemodel_tensors.ops.promotion import result_type, scalar
@@ -54,16 +54,19 @@ def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: An
         requires_grad: whether gradients are to be computed for it.
         device: accepted where it is ``"cpu"``.
     """
+    require_cpu(device, "zeros")
     return _filled(sizes_of(size), 0, _dtype(dtype), requires_grad)
 
 
 def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of ones; see :func:`zeros`."""
+    require_cpu(device, "ones")
     return _filled(sizes_of(size), 1, _dtype(dtype), requires_grad)
 
 
 def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
     """A tensor of zeros: memory is never shown as it happened to be."""
+    require_cpu(device, "empty")
     return _filled(sizes_of(size), 0, _dtype(dtype), requires_grad)
 
 
@@ -76,6 +79,7 @@ def full(
     device: Any = None,
 ) -> Tensor:
     """A tensor of one value; its dtype is the value's if none is given."""
+    require_cpu(device, "full")
     if isinstance(fill_value, Tensor):
         wanted = fill_value.dtype if dtype is None else dtype_of(dtype)
         return expand(fill_value.to(wanted), *sizes_of((size,))).clone()
@@ -94,6 +98,7 @@ def zeros_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Zeros of a tensor's shape and dtype."""
+    require_cpu(device, "zeros_like")
     return _like(input, 0, dtype, requires_grad)
 
 
@@ -101,6 +106,7 @@ def ones_like(
     input: Tensor, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Ones of a tensor's shape and dtype."""
+    require_cpu(device, "ones_like")
     return _like(input, 1, dtype, requires_grad)
 
 
@@ -116,6 +122,7 @@ def full_like(
     device: Any = None,
 ) -> Tensor:
     """One value in a tensor's shape and dtype."""
+    require_cpu(device, "full_like")
     return _like(input, fill_value, dtype, requires_grad)
 
 
@@ -123,6 +130,7 @@ def new_zeros(
     input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Zeros of the tensor's dtype in another shape."""
+    require_cpu(device, "new_zeros")
     return zeros(*size, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
@@ -130,6 +138,7 @@ def new_ones(
     input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Ones of the tensor's dtype in another shape."""
+    require_cpu(device, "new_ones")
     return ones(*size, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
@@ -137,6 +146,7 @@ def new_empty(
     input: Tensor, *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """Zeros of the tensor's dtype in another shape."""
+    require_cpu(device, "new_empty")
     return zeros(*size, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
@@ -149,6 +159,7 @@ def new_full(
     device: Any = None,
 ) -> Tensor:
     """One value of the tensor's dtype in another shape."""
+    require_cpu(device, "new_full")
     return full(size, fill_value, dtype=dtype or input.dtype, requires_grad=requires_grad)
 
 
@@ -156,6 +167,7 @@ def new_tensor(
     input: Tensor, data: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """A tensor of the same dtype with other values."""
+    require_cpu(device, "new_tensor")
     from onemodel_tensors.interop import tensor
 
     return tensor(data, dtype or input.dtype, requires_grad)
@@ -183,6 +195,7 @@ def arange(
     Raises:
         AttributeValueError: ``step`` is 0.
     """
+    require_cpu(device, "arange")
     if end is None:
         start, end = 0, start
     bounds = [_bound(value) for value in (start, end, step)]
@@ -214,6 +227,7 @@ def linspace(
     device: Any = None,
 ) -> Tensor:
     """``steps`` numbers from ``start`` to ``end``, both included, evenly apart."""
+    require_cpu(device, "linspace")
     from onemodel_tensors.interop import tensor
 
     count = int(steps)
@@ -242,6 +256,7 @@ def eye(
     n: Any, m: Any = None, *, dtype: Any = None, requires_grad: bool = False, device: Any = None
 ) -> Tensor:
     """The matrix (n, m) with ones on the main diagonal; square if ``m`` is not given."""
+    require_cpu(device, "eye")
     rows, columns = size_of(n), size_of(n if m is None else m)
     if recorder_of((), (rows, columns)) is not None:
         same = eq(unsqueeze(arange(rows), 1), unsqueeze(arange(columns), 0))
