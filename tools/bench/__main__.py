@@ -21,6 +21,7 @@ import onnxruntime
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
+from tracing import TraceCost, trace_cost
 from workloads import WORKLOADS, Inputs, Workload
 
 import onemodel_tensors as om
@@ -111,6 +112,23 @@ def print_table(rows: dict[str, list[float]], threads: int, console: Console) ->
     console.print(table)
 
 
+def print_trace_table(rows: dict[str, TraceCost], console: Console) -> None:
+    """What a trace costs: times an eager run, and for each node."""
+    table = Table(title="one trace (finish included) beside one eager run")
+    for column in ("workload", "eager ms", "trace ms", "trace / eager", "nodes", "µs a node"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    for name, cost in rows.items():
+        table.add_row(
+            name,
+            f"{1e3 * cost.eager:.4g}",
+            f"{1e3 * cost.traced:.4g}",
+            f"{cost.ratio:.2f}",
+            str(cost.nodes),
+            f"{1e6 * cost.per_node:.0f}",
+        )
+    console.print(table)
+
+
 def main() -> None:
     """Print one table for each number of threads."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -138,6 +156,8 @@ def main() -> None:
                 for workload, file in track(files, "measuring", console=console, transient=True)
             }
             print_table(rows, threads, console)
+    costs = {workload.name: trace_cost(workload) for workload in chosen}
+    print_trace_table(costs, console)
 
 
 if __name__ == "__main__":
