@@ -41,6 +41,14 @@ class GraphWriter:
         self.constants = ConstantTable(tracer, limit)
         self.sizes = ShapeArithmetic(self)
 
+    def release(self) -> None:
+        """Let go of all nodes and constants: tensors of the run may outlive the trace."""
+        for node in self.nodes:
+            node.inputs.clear()
+        self.nodes.clear()
+        self.constants = ConstantTable(self.tracer, 0)
+        self.sizes = ShapeArithmetic(self)
+
     def node(
         self,
         operator: str,

@@ -110,6 +110,7 @@ class Tracer:
             self._scope.recorder = None
             recording.deactivate(self)
             self._ended = how
+            self.writer.release()
 
     def _check_recording(self, what: str) -> None:
         if not self.recording:

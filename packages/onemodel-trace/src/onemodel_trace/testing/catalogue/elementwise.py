@@ -13,7 +13,8 @@ X = real(3, 5)
 
 
 def _named(name: str) -> Callable[..., Any]:
-    return getattr(om, name)
+    found: Callable[..., Any] = getattr(om, name)
+    return found
 
 
 def _augmented(x: om.Tensor) -> om.Tensor:
