@@ -415,7 +415,12 @@ class Tracer:
         )
 
     def before_random(self, what: str) -> None:
-        """Refuse: the sample of this run would be frozen."""
+        """Refuse: the sample of this run would be frozen.
+
+        Before the first input nothing can depend on one, so a draw is as good as one before the trace.
+        """
+        if not self._inputs:
+            return
         raise TraceException(
             TraceErrorKind.UNSUPPORTED_OPERATION,
             f"{what} draws random numbers while tracing: the sample of this run would be frozen into "
