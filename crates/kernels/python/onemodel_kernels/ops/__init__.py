@@ -43,6 +43,7 @@ FAMILIES = (
     "sampling",
     "losses",
     "random",
+    "contributed",
 )
 INTERFACE_VERSION = (1, 0)
 _LAZY = ("Attribute", "Call", "Emitter", "InputSpec", "OpSpec", "Shape", "TensorType")
