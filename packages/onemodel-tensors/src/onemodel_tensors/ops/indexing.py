@@ -246,8 +246,8 @@ def _placed(view: Tensor, positions: Positions, value: Tensor, accumulate: bool)
     order = (*axes, *rest)
     index, rank = _joined(positions)
     front = permute(view, order)
-    kept = [view._array.shape[a] for a in rest]
-    shape = index._array.shape[:-1]
+    kept = [view.shape[a] for a in rest]
+    shape = index.shape[:-1]
     adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
     lead = axes[0] if adjacent else 0
     wanted = (*kept[:lead], *shape, *kept[lead:])

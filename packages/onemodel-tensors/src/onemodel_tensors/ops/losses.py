@@ -180,7 +180,7 @@ def kl_div(
         terms = mul(target, sub(log(where(positive, target, 1.0)), input))
         loss = where(positive, terms, 0.0)
     if reduction == "batchmean":
-        return sum(loss) / float(input._array.shape[0])
+        return sum(loss) / input.shape[0]
     return reduced(loss, reduction, "kl_div")
 
 

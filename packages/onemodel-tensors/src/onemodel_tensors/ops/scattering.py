@@ -193,7 +193,7 @@ def _along(input: Tensor, axis: int, index: Tensor) -> Tensor:
     shape = input.shape
     rank = input._array.ndim
     lifted = index.reshape((1,) * axis + (-1,) + (1,) * (rank - axis - 1))
-    return lifted.expand(*shape[:axis], index._array.size, *shape[axis + 1 :])
+    return lifted.expand(*shape[:axis], index.shape[0], *shape[axis + 1 :])
 
 
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
