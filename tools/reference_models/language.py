@@ -1,6 +1,6 @@
 """Architectures of text."""
 
-# ruff: noqa: D102, D103 (a forward does what its class says)
+# ruff: noqa: D102 (a forward does what its class says)
 from __future__ import annotations
 
 import onemodel_tensors as om
