@@ -214,3 +214,26 @@ def test_import_is_light():
 def test_0d_and_empty_constants():
     assert tensor(3, "int64").shape == ()
     assert tensor([], "float32").shape == (0,)
+
+
+def test_memory_is_bounded_over_many_shapes():
+    """What belongs to one shape is forgotten with its plan."""
+    proto = model(
+        [
+            node("Shape", ["x"], ["s"]),
+            node("Expand", ["w", "s"], ["e"]),
+            node("Add", ["x", "e"], ["y"]),
+        ],
+        {"x": (np.float32, ("N", 3))},
+        ["y"],
+        {"w": np.ones((1, 3), np.float32)},
+    )
+    session = og.Session(proto.SerializeToString(), plans=4)
+    context = session._context
+    for rows in range(1, 60):
+        x = np.zeros((rows, 3), np.float32)
+        np.testing.assert_array_equal(session.run(x)[0], np.ones((rows, 3)))
+        if rows == 10:
+            kept = len(context._folded) + len(context._bound) + len(context.views)
+    assert len(context._folded) + len(context._bound) + len(context.views) == kept
+    assert len(session._planned.plans) == 4

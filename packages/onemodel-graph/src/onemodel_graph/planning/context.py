@@ -11,6 +11,11 @@ from onemodel_kernels import Array, Kernel
 
 KERNELS = 8192
 """Kernels kept by name and attributes; attributes that hold sizes make ever new ones."""
+SIZED = frozenset({
+    "Expand", "EyeLike", "OneHot", "Pad", "RandomNormal", "RandomUniform", "Range", "Resize",
+    "Slice", "Split", "Tile",
+})  # fmt: skip
+"""Kernels whose attributes may hold sizes of a run, so that their results belong to one plan."""
 
 
 class Context:
@@ -47,9 +52,16 @@ class Context:
             self._bound[full] = found
         return found
 
-    def fold(self, key: Any, kernel: Kernel, inputs: Sequence[Slot | None]) -> tuple[Slot, ...]:
-        """The outputs of a kernel on constants; kept when all of them are permanent."""
-        permanent = all(slot is None or slot.permanent for slot in inputs) and len(inputs) > 0
+    def fold(
+        self, key: Any, kernel: Kernel, inputs: Sequence[Slot | None], lasting: bool
+    ) -> tuple[Slot, ...]:
+        """The outputs of a kernel on constants.
+
+        They are permanent, and kept, when all inputs are and no attribute comes from the shapes of a
+        run: when ``lasting`` says so, or the kernel's attributes hold no sizes.
+        """
+        permanent = bool(inputs) and (lasting or kernel.name not in SIZED)
+        permanent = permanent and all(slot is None or slot.permanent for slot in inputs)
         full = (key, *(None if slot is None else id(slot.array) for slot in inputs))
         if permanent and full in self._folded:
             return self._folded[full]

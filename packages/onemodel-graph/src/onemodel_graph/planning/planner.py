@@ -39,6 +39,7 @@ class Planner:
         calls: The kernel calls so far.
         label: The node that is being planned, for messages.
         bindings: What is known of each value of the graph.
+        lasting: Every input of the node that is being planned is permanent.
     """
 
     def __init__(self, context: Context) -> None:
@@ -46,6 +47,7 @@ class Planner:
         self.calls: list[Call] = []
         self.label = ""
         self.bindings: dict[Any, Any] = {}
+        self.lasting = False
 
     def type(self, handle: Slot) -> tuple[str, Shape]:
         """The dtype and shape of a slot."""
@@ -122,7 +124,7 @@ class Planner:
             if not permanent:
                 types = self._infer(kernel, inputs)
             if types is None or sum(nbytes(Slot(d, s)) for d, s in types) <= FOLD_BYTES:
-                return self.context.fold(key, kernel, inputs)
+                return self.context.fold(key, kernel, inputs, self.lasting)
         if types is None:
             types = self._infer(kernel, inputs)
         outputs = [Slot(dtype, shape) for dtype, shape in types]
