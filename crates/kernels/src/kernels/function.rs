@@ -4,7 +4,8 @@ use crate::array::{Array, Meta, broadcast};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::elementwise::{self, Halves, Span, computed};
+use crate::kernels::blocks::computed;
+use crate::kernels::elementwise::{self, Halves, Span};
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use smallvec::smallvec;
 

@@ -4,12 +4,16 @@ use crate::kernel::Entry;
 
 mod activation;
 mod activation_grad;
+mod along;
+mod batch_norm;
 mod binary;
+mod blocks;
 mod cast;
 mod clip;
 mod comparison;
 mod conv;
 mod elementwise;
+mod fold;
 mod function;
 mod gemm;
 mod indexing;
@@ -22,7 +26,9 @@ mod power;
 mod random;
 mod recurrent;
 mod resize;
+mod reduce;
 mod select;
+mod softmax;
 mod unary;
 mod variadic;
 
@@ -30,6 +36,7 @@ mod variadic;
 pub(crate) const FAMILIES: &[&[Entry]] = &[
     activation::KERNELS,
     activation_grad::KERNELS,
+    batch_norm::KERNELS,
     binary::KERNELS,
     cast::KERNELS,
     clip::KERNELS,
@@ -60,7 +67,9 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     random::uniform::KERNELS,
     recurrent::KERNELS,
     resize::KERNELS,
+    reduce::KERNELS,
     select::KERNELS,
+    softmax::KERNELS,
     unary::KERNELS,
     variadic::KERNELS,
 ];

@@ -24,6 +24,8 @@ pub(crate) trait Number: Element + PartialOrd {
     /// -1, 0 or 1; zeros and NaN stay.
     fn sign(self) -> Self;
     fn is_nan(self) -> bool;
+    /// `self * a + b`, with one rounding for floats.
+    fn fma(self, a: Self, b: Self) -> Self;
     /// Saturating, NaN to 0 for integers; correctly rounded for floats.
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
@@ -71,6 +73,8 @@ macro_rules! float {
             }
             #[inline(always)]
             fn is_nan(self) -> bool { <$t>::is_nan(self) }
+            #[inline(always)]
+            fn fma(self, a: Self, b: Self) -> Self { self.mul_add(a, b) }
             #[inline(always)]
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline(always)]
@@ -123,6 +127,8 @@ macro_rules! integer {
             #[inline(always)]
             fn is_nan(self) -> bool { false }
             #[inline(always)]
+            fn fma(self, a: Self, b: Self) -> Self { self.wrapping_mul(a).wrapping_add(b) }
+            #[inline(always)]
             #[allow(clippy::cast_possible_truncation)]
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline(always)]
@@ -136,7 +142,7 @@ integer!(i8, i16, i32, i64, u8, u16, u32, u64);
 /// f32); Bool does nothing.
 macro_rules! for_number {
     ($dtype:expr, $T:ident => $body:expr) => {
-        match $crate::kernels::elementwise::computed($dtype) {
+        match $crate::kernels::blocks::computed($dtype) {
             $crate::dtype::DType::U8 => {
                 type $T = u8;
                 $body

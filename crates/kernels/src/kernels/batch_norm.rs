@@ -1,0 +1,492 @@
+//! Batch normalisation over the channel axis 1.
+//!
+//! A channel's elements form one row in (batch, spatial) order, folded by 16 lanes in f64: mean =
+//! sum / n, then var = sum fma(d, d) / n of d = x - mean, both unrounded; inv_std = 1 / sqrt(var +
+//! epsilon) in f64. The output is fma(x - mean, scale inv_std, bias) with the coefficients rounded to
+//! the dtype, and the gradient `a (g - k) - …` as written at its function.
+
+use crate::array::{Array, Dims, Meta};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::along::in_full_precision;
+use crate::kernels::blocks::{Slot, Source};
+use crate::kernels::elementwise::CHEAP;
+use crate::kernels::fold::{Fold, Rows, Store, fold_row};
+use crate::kernels::function::check_float;
+use crate::kernels::number::Number;
+use crate::kernels::reduce::Sum;
+use crate::parallel;
+use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+pub(crate) const KERNELS: &[Entry] = &[
+    Entry {
+        name: "BatchNormalization",
+        build: |a| Ok(Arc::new(Inference { epsilon: a.float("epsilon", 1e-5)? })),
+    },
+    Entry {
+        name: "BatchNormTrain",
+        build: |a| Ok(Arc::new(Train { epsilon: a.float("epsilon", 1e-5)? })),
+    },
+    Entry { name: "BatchNormGrad", build: |_| Ok(Arc::new(Grad)) },
+];
+
+/// Checks that input 0 has a channel axis and that the inputs `per_channel` have one value for each
+/// channel.
+fn check(name: &str, inputs: &Inputs<'_>, per_channel: &[usize]) -> Result<usize> {
+    let x = inputs.get(0);
+    check_float(name, x.dtype)?;
+    if x.rank() < 2 {
+        return Err(Error::shape(name, "an input (N, C, …)", format!("{:?}", x.shape)));
+    }
+    let channels = x.shape[1];
+    for &i in per_channel {
+        let meta = inputs.get(i);
+        check_float(name, meta.dtype)?;
+        if meta.shape.as_slice() != [channels] {
+            return Err(Error::shape(
+                name,
+                format!("input {i} of shape [{channels}]"),
+                format!("{:?}", meta.shape),
+            ));
+        }
+    }
+    Ok(channels)
+}
+
+/// `fma(x - mean, scale / sqrt(var + epsilon), bias)`.
+struct Inference {
+    epsilon: f64,
+}
+
+impl Kernel for Inference {
+    fn name(&self) -> &'static str {
+        "BatchNormalization"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new(self.name(), inputs, 5, 5)?;
+        check(self.name(), &inputs, &[1, 2, 3, 4])?;
+        inputs.same_dtype(&[0, 1, 2])?;
+        Ok(smallvec![inputs.get(0).clone()])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let arrays: Vec<&Array> = inputs.iter().copied().flatten().collect();
+        in_full_precision(&arrays, outputs, |i, out| {
+            let [scale, bias, mean, var] = [1, 2, 3, 4].map(|k| values(&i[k]));
+            let a: Vec<f64> =
+                scale.iter().zip(&var).map(|(s, v)| s / (v + self.epsilon).sqrt()).collect();
+            match i[0].dtype() {
+                DType::F64 => affine::<f64>(&i[0], &mean, &a, &bias, &out[0]),
+                _ => affine::<f32>(&i[0], &mean, &a, &bias, &out[0]),
+            }
+        })
+    }
+
+    fn in_place(&self) -> &[(usize, usize)] {
+        &[(0, 0)]
+    }
+}
+
+/// The elements as f64.
+fn values(a: &Array) -> Vec<f64> {
+    let source = Source::rows(a);
+    let mut slot = Slot::new();
+    let mut out = Vec::with_capacity(a.size());
+    match a.dtype() {
+        DType::F64 => source.pieces::<f64>(0, a.size(), &mut slot, |x| out.extend_from_slice(x)),
+        _ => source.pieces::<f32>(0, a.size(), &mut slot, |x| {
+            out.extend(x.iter().copied().map(f64::from));
+        }),
+    }
+    out
+}
+
+/// `fma(x - mean, a, bias)` for each channel, the coefficients rounded to T.
+fn affine<T: Number>(x: &Array, mean: &[f64], a: &[f64], bias: &[f64], out: &Array) -> Result<()> {
+    let x = x.to_contiguous()?;
+    planes::<T, 1, 3>([&x], [mean, a, bias], out, |[x], [m, a, b]| x.sub(m).fma(a, b));
+    Ok(())
+}
+
+struct Pointers<T, const N: usize>([*const T; N], *mut T);
+// SAFETY: parts read the inputs and write disjoint planes of the output.
+unsafe impl<T, const N: usize> Sync for Pointers<T, N> {}
+
+/// `f(elements, coefficients of their channel)` over contiguous (N, C, …) arrays.
+fn planes<T: Number, const N: usize, const K: usize>(
+    inputs: [&Array; N],
+    coefficients: [&[f64]; K],
+    out: &Array,
+    f: impl Fn([T; N], [T; K]) -> T + Copy + Send + Sync,
+) {
+    if out.size() == 0 {
+        return;
+    }
+    let channels = out.shape()[1];
+    let plane: usize = out.shape()[2..].iter().product();
+    let pointers = Pointers(inputs.map(|x| x.as_ptr::<T>()), out.as_mut_ptr::<T>());
+    // Short planes are computed a whole sample at a time, with the coefficients repeated.
+    let (length, each) =
+        if plane >= LANES { (plane, None) } else { (channels * plane, Some(plane)) };
+    let rounded = coefficients.map(|c| c.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>());
+    let repeated = each.map(|plane| {
+        rounded
+            .each_ref()
+            .map(|c| c.iter().flat_map(|&v| std::iter::repeat_n(v, plane)).collect::<Vec<T>>())
+    });
+    let grain = (CHEAP / length).max(1);
+    parallel::for_ranges(out.size() / length, grain, |range| {
+        let pointers = &pointers;
+        for part in range {
+            let at = part * length;
+            // SAFETY: the part lies inside the contiguous arrays.
+            let (ins, to) = unsafe { (pointers.0.map(|p| p.add(at)), pointers.1.add(at)) };
+            match &repeated {
+                Some(c) => {
+                    let c = c.each_ref().map(|c| c.as_ptr());
+                    dispatch(Sample { ins, c, to, n: length, f });
+                }
+                None => {
+                    let c = rounded.each_ref().map(|c| c[part % channels]);
+                    dispatch(Plane { ins, c, to, n: length, f });
+                }
+            }
+        }
+    });
+}
+
+struct Plane<T, const N: usize, const K: usize, F> {
+    ins: [*const T; N],
+    c: [T; K],
+    to: *mut T,
+    n: usize,
+    f: F,
+}
+
+impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> WithSimd
+    for Plane<T, N, K, F>
+{
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        each_place(self.n, self.ins, self.to, |_, x| (self.f)(x, self.c));
+    }
+}
+
+struct Sample<T, const N: usize, const K: usize, F> {
+    ins: [*const T; N],
+    c: [*const T; K],
+    to: *mut T,
+    n: usize,
+    f: F,
+}
+
+impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> WithSimd
+    for Sample<T, N, K, F>
+{
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        each_place(self.n, self.ins, self.to, |i, x| {
+            // SAFETY: the coefficients are repeated for every place.
+            (self.f)(x, self.c.map(|p| unsafe { *p.add(i) }))
+        });
+    }
+}
+
+/// `to[i] = f(i, inputs[i])` in groups of 16 that are read before they are written, since an input
+/// may be the output.
+#[inline(always)]
+fn each_place<T: Number, const N: usize>(
+    n: usize,
+    ins: [*const T; N],
+    to: *mut T,
+    f: impl Fn(usize, [T; N]) -> T,
+) {
+    let whole = n - n % LANES;
+    // SAFETY: the caller's arrays hold `n` elements.
+    unsafe {
+        let mut i = 0;
+        while i < whole {
+            let x = ins.map(|p| p.add(i).cast::<[T; LANES]>().read_unaligned());
+            let mut y = [T::ZERO; LANES];
+            for l in 0..LANES {
+                y[l] = f(i + l, std::array::from_fn(|k| x[k][l]));
+            }
+            to.add(i).cast::<[T; LANES]>().write_unaligned(y);
+            i += LANES;
+        }
+        while i < n {
+            *to.add(i) = f(i, ins.map(|p| *p.add(i)));
+            i += 1;
+        }
+    }
+}
+
+/// The sum of squared distances from a mean.
+#[derive(Clone, Copy)]
+pub(crate) struct Deviations {
+    pub mean: f64,
+}
+
+impl<T: Number> Fold<T> for Deviations {
+    type Acc = f64;
+    type Out = f64;
+    #[inline(always)]
+    fn start(self) -> f64 {
+        0.0
+    }
+    #[inline(always)]
+    fn step(self, acc: f64, x: T) -> f64 {
+        let d = x.to_f64() - self.mean;
+        d.mul_add(d, acc)
+    }
+    #[inline(always)]
+    fn merge(self, a: f64, b: f64) -> f64 {
+        a + b
+    }
+    #[inline(always)]
+    fn finish(self, acc: f64, count: usize) -> f64 {
+        acc / count as f64
+    }
+}
+
+fn channel_axes(rank: usize) -> Vec<usize> {
+    (0..rank).filter(|&a| a != 1).collect()
+}
+
+/// (x, scale, bias) -> (y, mean, biased variance, 1 / sqrt(variance + epsilon)).
+struct Train {
+    epsilon: f64,
+}
+
+impl Kernel for Train {
+    fn name(&self) -> &'static str {
+        "BatchNormTrain"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new(self.name(), inputs, 3, 3)?;
+        let channels = check(self.name(), &inputs, &[1, 2])?;
+        let dtype = inputs.same_dtype(&[0, 1, 2])?;
+        let x = inputs.get(0);
+        if x.size() == 0 {
+            let got = format!("{:?}", x.shape);
+            return Err(Error::shape(self.name(), "at least one element for each channel", got));
+        }
+        let each = Meta { dtype, shape: Dims::from_slice(&[channels]) };
+        Ok(smallvec![x.clone(), each.clone(), each.clone(), each])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let arrays: Vec<&Array> = inputs.iter().copied().flatten().collect();
+        in_full_precision(&arrays, outputs, |i, out| match i[0].dtype() {
+            DType::F64 => self.compute::<f64>(&i[0], &values(&i[1]), &values(&i[2]), out),
+            _ => self.compute::<f32>(&i[0], &values(&i[1]), &values(&i[2]), out),
+        })
+    }
+
+    fn single_output(&self) -> bool {
+        false
+    }
+}
+
+/// One f64 for each channel, written by parts.
+struct Slots(Vec<f64>);
+
+impl Slots {
+    fn fill(
+        channels: usize,
+        grain: usize,
+        f: impl Fn(std::ops::Range<usize>, &mut [f64]) + Sync,
+    ) -> Vec<f64> {
+        let mut all = Self(vec![0.0; channels]);
+        let p = Pointers::<f64, 0>([], all.0.as_mut_ptr());
+        parallel::for_ranges(channels, grain, |range| {
+            let p = &p;
+            // SAFETY: ranges are disjoint and inside the vector.
+            let part = unsafe { std::slice::from_raw_parts_mut(p.1.add(range.start), range.len()) };
+            f(range, part);
+        });
+        all.0
+    }
+}
+
+impl Train {
+    fn compute<T: Number + Store>(
+        &self,
+        x: &Array,
+        scale: &[f64],
+        bias: &[f64],
+        out: &[Array],
+    ) -> Result<()> {
+        let rows = Rows::new(x, &channel_axes(x.rank()))?;
+        let statistics = Slots::fill(2 * rows.outputs, 2 * rows.grain(), |range, part| {
+            let source = Source::rows(&rows.view);
+            let mut slot = Slot::new();
+            for (k, pair) in part.chunks_exact_mut(2).enumerate() {
+                let c = range.start / 2 + k;
+                let by = |s, n| s / n;
+                let mean = fold_row::<T, _>(Sum { by }, &source, c, rows.count, &mut slot);
+                let f = Deviations { mean };
+                pair[0] = mean;
+                pair[1] = fold_row::<T, _>(f, &source, c, rows.count, &mut slot);
+            }
+        });
+        let mean: Vec<f64> = statistics.iter().copied().step_by(2).collect();
+        let inverse: Vec<f64> = statistics
+            .iter()
+            .copied()
+            .skip(1)
+            .step_by(2)
+            .map(|var| 1.0 / (var + self.epsilon).sqrt())
+            .collect();
+        for c in 0..rows.outputs {
+            // SAFETY: one place for each channel.
+            unsafe {
+                mean[c].store(&out[1], c);
+                statistics[2 * c + 1].store(&out[2], c);
+                inverse[c].store(&out[3], c);
+            }
+        }
+        let a: Vec<f64> = scale.iter().zip(&inverse).map(|(s, r)| s * r).collect();
+        affine::<T>(x, &mean, &a, bias, &out[0])
+    }
+}
+
+/// (x, scale, mean, inv_std, g) -> (dx, dscale, db) of training: with d = x - mean rounded to the
+/// dtype, sums in f64 through 16 lanes, db = sum g, dscale = inv_std sum fma(g, d), and
+/// dx = a fma(-d, q, g - k) with k = db / n, q = inv_std dscale / n and a = scale inv_std rounded.
+struct Grad;
+
+impl Kernel for Grad {
+    fn name(&self) -> &'static str {
+        "BatchNormGrad"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new(self.name(), inputs, 5, 5)?;
+        check(self.name(), &inputs, &[1, 2, 3])?;
+        inputs.same_dtype(&[0, 1, 2, 3, 4])?;
+        let (x, g) = (inputs.get(0), inputs.get(4));
+        if x.shape != g.shape {
+            let got = format!("{:?} and {:?}", x.shape, g.shape);
+            return Err(Error::shape(self.name(), "x and g of one shape", got));
+        }
+        let each = inputs.get(1);
+        Ok(smallvec![x.clone(), each.clone(), each.clone()])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let arrays: Vec<&Array> = inputs.iter().copied().flatten().collect();
+        in_full_precision(&arrays, outputs, |i, out| match i[0].dtype() {
+            DType::F64 => gradient::<f64>(&i[0], &i[4], [1, 2, 3].map(|k| values(&i[k])), out),
+            _ => gradient::<f32>(&i[0], &i[4], [1, 2, 3].map(|k| values(&i[k])), out),
+        })
+    }
+
+    fn single_output(&self) -> bool {
+        false
+    }
+}
+
+fn gradient<T: Number + Store>(
+    x: &Array,
+    g: &Array,
+    [scale, mean, inverse]: [Vec<f64>; 3],
+    out: &[Array],
+) -> Result<()> {
+    let (x, g) = (x.to_contiguous()?, g.to_contiguous()?);
+    let axes = channel_axes(x.rank());
+    let (rows, rows_g) = (Rows::new(&x, &axes)?, Rows::new(&g, &axes)?);
+    let n = rows.count;
+    let sums = Slots::fill(2 * rows.outputs, 2 * rows.grain(), |range, part| {
+        let (source, source_g) = (Source::rows(&rows.view), Source::rows(&rows_g.view));
+        let (mut slot, mut slot_g) = (Slot::new(), Slot::new());
+        for (k, pair) in part.chunks_exact_mut(2).enumerate() {
+            let c = range.start / 2 + k;
+            let mut lanes = [[0.0; LANES]; 2];
+            let mut at = c * n;
+            while at < (c + 1) * n {
+                // The two arrays have one layout, so one length fits both.
+                let len = source.piece(at, (c + 1) * n - at);
+                let x = source.block(at, len, &mut slot, &mut (usize::MAX, 0)).cast::<T>();
+                let g = source_g.block(at, len, &mut slot_g, &mut (usize::MAX, 0)).cast::<T>();
+                dispatch(Moments { x, g, n: len, mean: T::from_f64(mean[c]), lanes: &mut lanes });
+                at += len;
+            }
+            let tree = |mut l: [f64; LANES]| {
+                let mut width = LANES / 2;
+                while width > 0 {
+                    for i in 0..width {
+                        l[i] += l[i + width];
+                    }
+                    width /= 2;
+                }
+                l[0]
+            };
+            pair[0] = tree(lanes[0]);
+            pair[1] = inverse[c] * tree(lanes[1]);
+        }
+    });
+    let count = n as f64;
+    let channels = rows.outputs;
+    let column = |f: &dyn Fn(usize) -> f64| (0..channels).map(f).collect::<Vec<f64>>();
+    for c in 0..channels {
+        // SAFETY: one place for each channel.
+        unsafe {
+            sums[2 * c + 1].store(&out[1], c);
+            sums[2 * c].store(&out[2], c);
+        }
+    }
+    let k = column(&|c| sums[2 * c] / count);
+    let q = column(&|c| inverse[c] * sums[2 * c + 1] / count);
+    let a = column(&|c| scale[c] * inverse[c]);
+    planes::<T, 2, 4>([&x, &g], [&mean, &k, &q, &a], &out[0], |[x, g], [m, k, q, a]| {
+        a.mul(x.sub(m).neg().fma(q, g.sub(k)))
+    });
+    Ok(())
+}
+
+/// Lanes of sum g and sum fma(g, x - mean).
+struct Moments<'a, T> {
+    x: *const T,
+    g: *const T,
+    n: usize,
+    mean: T,
+    lanes: &'a mut [[f64; LANES]; 2],
+}
+
+impl<T: Number> WithSimd for Moments<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let [mut sums, mut products] = *self.lanes;
+        let whole = self.n - self.n % LANES;
+        // SAFETY: pieces of `n` elements.
+        unsafe {
+            let mut i = 0;
+            while i < whole {
+                let x = self.x.add(i).cast::<[T; LANES]>().read_unaligned();
+                let g = self.g.add(i).cast::<[T; LANES]>().read_unaligned();
+                for l in 0..LANES {
+                    let g = g[l].to_f64();
+                    sums[l] += g;
+                    products[l] = g.mul_add(x[l].sub(self.mean).to_f64(), products[l]);
+                }
+                i += LANES;
+            }
+            for l in 0..self.n - whole {
+                let g = (*self.g.add(whole + l)).to_f64();
+                let d = (*self.x.add(whole + l)).sub(self.mean).to_f64();
+                sums[l] += g;
+                products[l] = g.mul_add(d, products[l]);
+            }
+        }
+        *self.lanes = [sums, products];
+    }
+}

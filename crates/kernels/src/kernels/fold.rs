@@ -1,0 +1,318 @@
+//! Reductions: for each output one row of elements, folded in 16 lanes.
+//!
+//! The row of an output holds its elements in row-major order of the reduced axes. Lane l takes
+//! elements l, l + 16, … from the identity on; then lanes l and l + 8 are merged, then + 4, + 2, + 1.
+//! Where the outputs are neighbours in memory the same lanes are kept for many outputs at a time, so
+//! the layout never shows in the bits.
+
+use crate::array::{Array, Dims, StridedLoop, Strides};
+use crate::dtype::{DType, Element};
+use crate::error::Result;
+use crate::kernels::blocks::{Slot, Source, computed};
+use crate::kernels::cast::to_odd_f32;
+use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::parallel;
+use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use half::{bf16, f16};
+use std::borrow::Cow;
+use std::ops::Range;
+
+/// How elements are folded.
+pub(crate) trait Fold<T>: Copy + Send + Sync {
+    type Acc: Copy + Send;
+    type Out: Store;
+    fn start(self) -> Self::Acc;
+    fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
+    fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
+    /// The result of a row of `count` elements.
+    fn finish(self, acc: Self::Acc, count: usize) -> Self::Out;
+}
+
+/// A result that is rounded once to an output's dtype.
+pub(crate) trait Store: Copy {
+    /// # Safety
+    /// `index` lies inside the contiguous array, which nobody else writes there.
+    unsafe fn store(self, out: &Array, index: usize);
+}
+
+impl Store for f64 {
+    #[inline(always)]
+    unsafe fn store(self, out: &Array, index: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match out.dtype() {
+                DType::F64 => *out.as_mut_ptr::<f64>().add(index) = self,
+                DType::F16 => *out.as_mut_ptr::<f16>().add(index) = f16::from_f32(to_odd_f32(self)),
+                DType::BF16 => {
+                    *out.as_mut_ptr::<bf16>().add(index) = bf16::from_f32(to_odd_f32(self))
+                }
+                _ => *out.as_mut_ptr::<f32>().add(index) = self as f32,
+            }
+        }
+    }
+}
+
+impl Store for f32 {
+    #[inline(always)]
+    unsafe fn store(self, out: &Array, index: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match out.dtype() {
+                DType::F16 => *out.as_mut_ptr::<f16>().add(index) = f16::from_f32(self),
+                DType::BF16 => *out.as_mut_ptr::<bf16>().add(index) = bf16::from_f32(self),
+                _ => *out.as_mut_ptr::<f32>().add(index) = self,
+            }
+        }
+    }
+}
+
+macro_rules! store {
+    ($($t:ty),*) => {$(
+        impl Store for $t {
+            #[inline(always)]
+            unsafe fn store(self, out: &Array, index: usize) {
+                // SAFETY: the caller's promise.
+                unsafe { *out.as_mut_ptr::<$t>().add(index) = self }
+            }
+        }
+    )*};
+}
+store!(u8, u16, u32, u64, i8, i16, i32, i64);
+
+/// The array itself, or its halves widened to f32.
+pub(crate) fn widened(x: &Array) -> Result<Cow<'_, Array>> {
+    let dtype = computed(x.dtype());
+    if dtype == x.dtype() {
+        return Ok(Cow::Borrowed(x));
+    }
+    let out = Array::uninit("cast", dtype, x.shape())?;
+    elementwise::map(&[x], std::slice::from_ref(&out), CHEAP, Halves::Widened, &|s: &Span<'_>| {
+        s.output::<f32>(0).copy_from_slice(s.input(0));
+    });
+    Ok(Cow::Owned(out))
+}
+
+/// An array split into outputs (the kept axes) and rows (the reduced axes).
+pub(crate) struct Rows {
+    /// The kept axes, then the reduced ones.
+    pub view: Array,
+    pub outputs: usize,
+    pub count: usize,
+    kept: usize,
+}
+
+impl Rows {
+    /// `axes` are sorted and distinct.
+    pub(crate) fn new(x: &Array, axes: &[usize]) -> Result<Self> {
+        let kept = (0..x.rank()).filter(|a| !axes.contains(a));
+        let order: Vec<i64> = kept.chain(axes.iter().copied()).map(|a| a as i64).collect();
+        let view = x.permute(&order)?;
+        let kept = x.rank() - axes.len();
+        let outputs = view.shape()[..kept].iter().product();
+        let count = view.shape()[kept..].iter().product();
+        Ok(Self { view, outputs, count, kept })
+    }
+
+    /// Number of outputs of a part, by size alone.
+    pub(crate) fn grain(&self) -> usize {
+        (CHEAP / self.count.max(1)).max(1)
+    }
+
+    /// The extent of the innermost kept axis if its elements are neighbours and a row's are not.
+    fn columns(&self) -> Option<usize> {
+        let shape = self.view.shape();
+        let strides = self.view.strides();
+        let inner = |range: Range<usize>| range.rev().find(|&a| shape[a] != 1);
+        let column = inner(0..self.kept)?;
+        let row = inner(self.kept..shape.len())?;
+        (strides[column] == 1 && strides[row] != 1).then_some(shape[column])
+    }
+}
+
+/// Folds every row of `rows` into `out`.
+pub(crate) fn fold<T: Element, F: Fold<T>>(f: F, rows: &Rows, out: &Array) {
+    if rows.outputs == 0 {
+        return;
+    }
+    match rows.columns() {
+        Some(width) if width >= 4 && rows.count > 1 => fold_columns::<T, F>(f, rows, width, out),
+        _ => parallel::for_ranges(rows.outputs, rows.grain(), |range| {
+            fold_rows::<T, F>(f, rows, range, out);
+        }),
+    }
+}
+
+fn fold_rows<T: Element, F: Fold<T>>(f: F, rows: &Rows, range: Range<usize>, out: &Array) {
+    let source = Source::rows(&rows.view);
+    let mut slot = Slot::new();
+    for output in range {
+        let result = fold_row(f, &source, output, rows.count, &mut slot);
+        // SAFETY: each output is stored by one part.
+        unsafe { result.store(out, output) };
+    }
+}
+
+/// The result of one row.
+pub(crate) fn fold_row<T: Element, F: Fold<T>>(
+    f: F,
+    source: &Source<'_>,
+    output: usize,
+    count: usize,
+    slot: &mut Slot,
+) -> F::Out {
+    let mut lanes = [f.start(); LANES];
+    source.pieces::<T>(output * count, count, slot, |x| {
+        dispatch(Piece { f, lanes: &mut lanes, x });
+    });
+    f.finish(tree(f, lanes), count)
+}
+
+/// Merges the lanes.
+#[inline(always)]
+fn tree<T, F: Fold<T>>(f: F, mut lanes: [F::Acc; LANES]) -> F::Acc {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = f.merge(lanes[l], lanes[l + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
+struct Piece<'a, T, F: Fold<T>> {
+    f: F,
+    lanes: &'a mut [F::Acc; LANES],
+    x: &'a [T],
+}
+
+impl<T: Copy, F: Fold<T>> WithSimd for Piece<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let mut lanes = *self.lanes;
+        let (whole, tail) = self.x.as_chunks::<LANES>();
+        for x in whole {
+            for l in 0..LANES {
+                lanes[l] = self.f.step(lanes[l], x[l]);
+            }
+        }
+        for (lane, x) in lanes.iter_mut().zip(tail) {
+            *lane = self.f.step(*lane, *x);
+        }
+        *self.lanes = lanes;
+    }
+}
+
+/// Outputs whose lanes are kept at a time: 16 lanes of f64 for each fit the first cache.
+const TILE: usize = 128;
+
+fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, width: usize, out: &Array) {
+    let tiles = width.div_ceil(TILE);
+    let (shape, strides) = (rows.view.shape(), rows.view.strides());
+    let outer = rows.outputs / width;
+    // The kept axes but the innermost, and the reduced ones.
+    let column = (0..rows.kept).rev().find(|&a| shape[a] != 1).unwrap_or(0);
+    let (mut outer_shape, mut outer_strides) = (Dims::new(), Strides::new());
+    for a in (0..rows.kept).filter(|&a| a != column) {
+        outer_shape.push(shape[a]);
+        outer_strides.push(strides[a]);
+    }
+    let starts = offsets(&outer_shape, &outer_strides);
+    let steps = offsets(&shape[rows.kept..], &strides[rows.kept..]);
+    let base = SendPtr(rows.view.as_ptr::<T>());
+    let grain = (CHEAP / (rows.count * width.min(TILE))).max(1);
+    parallel::for_ranges(outer * tiles, grain, |range| {
+        let base = base;
+        let mut lanes = vec![f.start(); LANES * TILE];
+        for part in range {
+            let (group, tile) = (part / tiles, part % tiles);
+            let first = tile * TILE;
+            let n = TILE.min(width - first);
+            lanes[..LANES * n].fill(f.start());
+            dispatch(Columns {
+                f,
+                // SAFETY: inside the array.
+                base: unsafe { base.0.offset(starts.at(group) + first as isize) },
+                steps: &steps,
+                n,
+                lanes: &mut lanes[..LANES * n],
+            });
+            for (i, acc) in lanes[..n].iter().enumerate() {
+                // SAFETY: each output is stored by one part.
+                unsafe { f.finish(*acc, rows.count).store(out, group * width + first + i) };
+            }
+        }
+    });
+}
+
+#[derive(Clone, Copy)]
+struct SendPtr<T>(*const T);
+// SAFETY: only read while the array it came from is borrowed.
+unsafe impl<T> Send for SendPtr<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for SendPtr<T> {}
+
+/// The offsets of the elements of some axes in row-major order.
+struct Offsets {
+    walk: StridedLoop<1>,
+}
+
+fn offsets(shape: &[usize], strides: &[isize]) -> Offsets {
+    Offsets { walk: StridedLoop::new(shape, [strides]) }
+}
+
+impl Offsets {
+    fn at(&self, index: usize) -> isize {
+        let mut found = 0;
+        let inner = self.walk.inner;
+        self.walk.for_each(index / inner, index / inner + 1, |[offset]| {
+            found = offset + (index % inner) as isize * self.walk.inner_strides[0];
+        });
+        found
+    }
+
+    #[inline(always)]
+    fn for_each(&self, mut body: impl FnMut(isize)) {
+        let (inner, step) = (self.walk.inner, self.walk.inner_strides[0]);
+        self.walk.for_each(0, self.walk.runs(), |[offset]| {
+            for i in 0..inner as isize {
+                body(offset + i * step);
+            }
+        });
+    }
+}
+
+/// Folds `n` neighbouring outputs; the result ends in lane 0, that is `lanes[..n]`.
+struct Columns<'a, T, F: Fold<T>> {
+    f: F,
+    base: *const T,
+    steps: &'a Offsets,
+    n: usize,
+    lanes: &'a mut [F::Acc],
+}
+
+impl<T: Copy, F: Fold<T>> WithSimd for Columns<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let (f, n) = (self.f, self.n);
+        let mut lane = 0;
+        self.steps.for_each(|offset| {
+            // SAFETY: `n` neighbouring elements of the array.
+            let x = unsafe { std::slice::from_raw_parts(self.base.offset(offset), n) };
+            for (acc, x) in self.lanes[lane * n..(lane + 1) * n].iter_mut().zip(x) {
+                *acc = f.step(*acc, *x);
+            }
+            lane = (lane + 1) % LANES;
+        });
+        let mut width = LANES / 2;
+        while width > 0 {
+            let (low, high) = self.lanes.split_at_mut(width * n);
+            for (a, b) in low.iter_mut().zip(&high[..width * n]) {
+                *a = f.merge(*a, *b);
+            }
+            width /= 2;
+        }
+    }
+}
