@@ -1,6 +1,7 @@
 //! e^x, e^x - 1 and the logistic function: x = n ln 2 + r, |r| <= ln(2)/2, and
 //! e^r = 1 + (r + r² Q(r)).
 
+use super::logarithm::two_sum;
 use super::{polynomial, polynomial_f64, power_of_two};
 use crate::simd::Simd;
 
@@ -95,17 +96,17 @@ const Q_F64: [f64; 12] = [
     1.609_496_407_862_027e-10,
 ];
 
-/// n and e^r - 1 with x + low = n ln 2 + r.
+/// n, r and the rest of e^r - 1 beyond r, with x + low = n ln 2 + r.
 #[inline(always)]
-fn reduced_f64(x: f64, low: f64) -> (i64, f64) {
+fn reduced_f64(x: f64, low: f64) -> (i64, f64, f64) {
     let shifted = x.mul_add(std::f64::consts::LOG2_E, MAGIC_F64);
     let n = shifted - MAGIC_F64;
     let high = n.mul_add(-LN2_HIGH_F64, x);
     let r = n.mul_add(-LN2_LOW_F64, high);
     // What the last step rounded off, and the tail of x.
     let rest = n.mul_add(-LN2_LOW_F64, high - r) + low;
-    let t = (r * r).mul_add(polynomial_f64(r, Q_F64), r + rest);
-    (shifted.to_bits().cast_signed() - MAGIC_F64.to_bits().cast_signed(), t)
+    let tail = (r * r).mul_add(polynomial_f64(r, Q_F64), rest);
+    (shifted.to_bits().cast_signed() - MAGIC_F64.to_bits().cast_signed(), r, tail)
 }
 
 /// e^(x + low) for a `low` far below x's last place.
@@ -113,10 +114,10 @@ fn reduced_f64(x: f64, low: f64) -> (i64, f64) {
 pub(super) fn exp_extended(x: f64, low: f64) -> f64 {
     let a = if x < -746.0 { -746.0 } else { x };
     let a = if a > 710.0 { 710.0 } else { a };
-    let (n, t) = reduced_f64(a, if a == x { low } else { 0.0 });
+    let (n, r, tail) = reduced_f64(a, if a == x { low } else { 0.0 });
     // Two exact steps and one rounding, also into the subnormal range.
     let half = n >> 1;
-    (1.0 + t) * power_of_two(half) * power_of_two(n - half)
+    (1.0 + (r + tail)) * power_of_two(half) * power_of_two(n - half)
 }
 
 /// e^x.
@@ -132,10 +133,12 @@ pub fn exp_f64(x: f64) -> f64 {
 pub fn expm1_f64(x: f64) -> f64 {
     let a = if x < -50.0 { -50.0 } else { x };
     let a = if a > 710.0 { 710.0 } else { a };
-    let (n, t) = reduced_f64(a, 0.0);
+    let (n, r, tail) = reduced_f64(a, 0.0);
+    // Half of (2^n - 1) + 2^n (r + tail), the first sum with its rounding error.
     let half = power_of_two(n - 1);
-    let y = 2.0 * half.mul_add(t, half - 0.5);
-    let y = if n == 0 { t } else { y };
+    let (sum, lost) = two_sum(half - 0.5, half * r);
+    let y = 2.0 * (sum + half.mul_add(tail, lost));
+    let y = if n == 0 { r + tail } else { y };
     if x == 0.0 { x } else { y }
 }
 

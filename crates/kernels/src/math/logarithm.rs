@@ -138,7 +138,7 @@ pub(super) fn log_extended(x: f64) -> (f64, f64) {
 
 /// The sum of two numbers in any order and its rounding error (Knuth).
 #[inline(always)]
-fn two_sum(a: f64, b: f64) -> (f64, f64) {
+pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let part = sum - a;
     (sum, (a - (sum - part)) + (b - part))
