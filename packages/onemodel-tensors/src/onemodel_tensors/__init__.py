@@ -142,6 +142,7 @@ from onemodel_tensors.ops.products import (
     mv,
     outer,
     tensordot,
+    vdot,
 )
 from onemodel_tensors.ops.promotion import result_type
 from onemodel_tensors.ops.reductions import (
@@ -465,6 +466,7 @@ __all__ = [
     "unsqueeze",
     "var",
     "var_mean",
+    "vdot",
     "vector_norm",
     "vstack",
     "where",
