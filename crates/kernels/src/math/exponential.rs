@@ -93,7 +93,7 @@ const Q_F64: [f64; 12] = [
     2.755_724_300_867_227e-7,
     2.505_204_114_148_704e-8,
     2.092_410_939_556_598e-9,
-    1.609_496_407_862_027e-10,
+    1.609_496_407_862_027_3e-10,
 ];
 
 /// n, r and the rest of e^r - 1 beyond r, with x + low = n ln 2 + r.
@@ -105,7 +105,8 @@ fn reduced_f64(x: f64, low: f64) -> (i64, f64, f64) {
     let r = n.mul_add(-LN2_LOW_F64, high);
     // What the last step rounded off, and the tail of x.
     let rest = n.mul_add(-LN2_LOW_F64, high - r) + low;
-    let tail = (r * r).mul_add(polynomial_f64(r, Q_F64), rest);
+    let tail = r * r * polynomial_f64(r, Q_F64);
+    let tail = rest.mul_add(1.0 + (r + tail), tail);
     (shifted.to_bits().cast_signed() - MAGIC_F64.to_bits().cast_signed(), r, tail)
 }
 
