@@ -7,7 +7,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, DtypeError
 from onemodel_tensors import recording
-from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.apply import kernel, linked, recorded
 from onemodel_tensors.dtypes import category
 from onemodel_tensors.ops.arrays import ADD, DIV, MUL, NEG, SUB, sum_to
 from onemodel_tensors.ops.promotion import operands, result_type
@@ -38,7 +38,9 @@ def add(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
         return Tensor(out)
     shapes = (x.shape, y.shape)
     saved = () if shapes[0] == shapes[1] else shapes
-    return recorded("Add", (input, other), NO_ATTRIBUTES, out, _add_gradient, saved)
+    if recording.active:
+        return recorded("Add", (input, other), NO_ATTRIBUTES, out, _add_gradient, saved)
+    return linked("Add", out, _add_gradient, (input._node, other._node), saved, ())
 
 
 def _add_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -68,7 +70,9 @@ def sub(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
     if input._node is None and other._node is None and not recording.active:
         return Tensor(out)
     shapes = (x.shape, y.shape)
-    return recorded("Sub", (input, other), NO_ATTRIBUTES, out, _sub_gradient, shapes)
+    if recording.active:
+        return recorded("Sub", (input, other), NO_ATTRIBUTES, out, _sub_gradient, shapes)
+    return linked("Sub", out, _sub_gradient, (input._node, other._node), shapes, ())
 
 
 def _sub_gradient(record: BackwardRecord, g: Array) -> Gradients:
@@ -99,20 +103,25 @@ def mul(input: Tensor | float, other: Any) -> Tensor:
     out = MUL(x, y)
     if input._node is None and other._node is None and not recording.active:
         return Tensor(out)
-    saved = (
-        x if other._node is not None else None,
-        y if input._node is not None else None,
-        x.shape,
-        y.shape,
-    )
-    return recorded("Mul", (input, other), NO_ATTRIBUTES, out, _mul_gradient, saved)
+    first, second = input._node, other._node
+    if recording.active:
+        saved = (x, y, x.shape, y.shape)
+        return recorded("Mul", (input, other), NO_ATTRIBUTES, out, _mul_gradient, saved)
+    if first is None:
+        kept: tuple[Any, ...] = (x, None, x.shape, y.shape)
+        return linked("Mul", out, _mul_gradient, (None, second), kept, (x.version,))
+    if second is None:
+        kept = (None, y, x.shape, y.shape)
+        return linked("Mul", out, _mul_gradient, (first, None), kept, (y.version,))
+    kept = (x, y, x.shape, y.shape)
+    return linked("Mul", out, _mul_gradient, (first, second), kept, (x.version, y.version))
 
 
 def _mul_gradient(record: BackwardRecord, g: Array) -> Gradients:
     x, y, x_shape, y_shape = record.saved
     return (
-        None if y is None else sum_to(MUL(g, y), x_shape),
-        None if x is None else sum_to(MUL(g, x), y_shape),
+        sum_to(MUL(g, y), x_shape) if record.needs(0) else None,
+        sum_to(MUL(g, x), y_shape) if record.needs(1) else None,
     )
 
 
