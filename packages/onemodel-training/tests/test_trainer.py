@@ -68,7 +68,7 @@ def build(folder: Path | None, **options: Any) -> tuple[Trainer, DataLoader]:
         "scheduler": CosineAnnealingLR(optimizer, 40),
         "ema": ExponentialMovingAverage(model, 0.9),
         "clip_norm": 1.0,
-        "early_stopping": EarlyStopping("val_loss", patience=100),
+        "early_stopping": EarlyStopping("loss", patience=100),
         "checkpoints": folder,
         "progress": False,
         **options,
@@ -196,7 +196,7 @@ def test_a_loss_that_is_not_finite_ends_the_run() -> None:
 
 
 def test_schedules_per_epoch_and_on_a_plateau() -> None:
-    trainer, loader = build(None)
+    trainer, loader = build(None, early_stopping=EarlyStopping("val_loss", patience=100))
     trainer.scheduler = ReduceLROnPlateau(trainer.optimizer, factor=0.5, patience=0)
     trainer.schedule_per = "epoch"
     trainer.evaluate = lambda model, batch: {"loss": Ratio(1.0, 1.0)}
