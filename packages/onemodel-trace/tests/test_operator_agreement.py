@@ -62,7 +62,7 @@ REFUSED = {
 """Refused by kind and name; see the tests of refusals."""
 
 OTHER_NAMES = {
-    "clip": "clamp", "concat": "cat", "flipud": "fliplr", "expand_as": "expand",
+    "vdot": "dot", "clip": "clamp", "concat": "cat", "flipud": "fliplr", "expand_as": "expand",
     "rnn_relu_cell": "lstm_cell", "rnn_tanh_cell": "lstm_cell", "gru_cell": "lstm_cell",
 }  # fmt: skip
 """The same operator under another name, or one with the same record."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import sys
 import sysconfig
+from functools import cache
 from types import FrameType
 
 from onemodel_kernels.errors import OneModelError
@@ -79,6 +80,7 @@ def user_location() -> str | None:
     return None
 
 
+@cache
 def _standard_library() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
     return paths["stdlib"], paths["platstdlib"]

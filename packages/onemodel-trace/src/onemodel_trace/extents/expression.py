@@ -67,7 +67,7 @@ class Expression:
     built from different atoms may compare unequal, never the other way round.
     """
 
-    __slots__ = ("_hash", "example", "terms")
+    __slots__ = ("_hash", "_text", "example", "terms")
 
     def __init__(self, terms: Mapping[Monomial, int]) -> None:
         kept = [(monomial, factor) for monomial, factor in terms.items() if factor != 0]
@@ -75,6 +75,7 @@ class Expression:
         self.terms: tuple[tuple[Monomial, int], ...] = tuple(kept)
         self.example = _example(self.terms)
         self._hash = hash(self.terms)
+        self._text: str | None = None
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -131,6 +132,11 @@ class Expression:
 
     def text(self) -> str:
         """The formula in the user's axis names, such as ``4*width + 1``."""
+        if self._text is None:
+            self._text = self._written()
+        return self._text
+
+    def _written(self) -> str:
         if not self.terms:
             return "0"
         # Constants last: "T + 1" is how people write it.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 from onemodel_trace.extents import bounds
 from onemodel_trace.extents.bounds import SymbolRange
@@ -113,6 +113,8 @@ class ExtentScope:
         self._atom_count = 0
         self._guards: dict[Guard, Guard] = {}
         self._locate = locate
+        self.remembered: dict[tuple[Any, ...], Any] = {}
+        """Results of shape inference by operation and arguments: models repeat their layers."""
 
     def declare(self, axis: Axis, example: int) -> Expression:
         """The expression of a symbol, declared now or before with the same limits.
@@ -149,12 +151,13 @@ class ExtentScope:
                 declared.append(Guard("<=", size, constant(axis.maximum), "declared maximum"))
             if axis.multiple != 1:
                 declared.append(Guard("%", size, constant(axis.multiple), "declared multiple"))
-        return declared + [guard for guard in self._guards if guard not in declared]
+        return declared + [guard for guard in self._guards.values() if guard not in declared]
 
     def assume(self, relation: str, left: Expression, right: Expression, reason: str) -> None:
         """Record a fact that holds for the example and must hold at every run."""
-        guard = Guard(relation, left, right, reason, self._locate())
-        self._guards.setdefault(guard, guard)
+        guard = Guard(relation, left, right, reason)
+        if guard not in self._guards:
+            self._guards[guard] = replace(guard, location=self._locate())
 
     def permitted(self, atom: Atom) -> SymbolRange:
         """Values that a symbol's atom may have: the declared ones, at least 1 by default."""

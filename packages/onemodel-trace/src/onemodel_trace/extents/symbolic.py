@@ -7,8 +7,9 @@ tells static axes from symbolic ones everywhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
+from functools import wraps
 from typing import Any, NoReturn
 
 from onemodel_kernels.errors import ShapeError
@@ -23,6 +24,21 @@ _OPEN = 2**31 - 1
 
 class SymbolicShapeError(ShapeError):
     """A symbolic extent reached something that cannot express it for every size."""
+
+
+def _remembered(compute: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, computed once for each combination of arguments in a scope."""
+
+    @wraps(compute)
+    def look_up(*arguments: Any) -> Any:
+        scope = _scope(*arguments)
+        key = (compute, *arguments)
+        found = scope.remembered.get(key)
+        if found is None:
+            found = scope.remembered[key] = compute(*arguments)
+        return found
+
+    return look_up
 
 
 class SymbolicExtent:
@@ -151,6 +167,7 @@ class SymbolicExtent:
         return _meet(a, b, f"must be equal ({what})")
 
     @staticmethod
+    @_remembered
     def window(
         size: Any,
         kernel: int,
@@ -179,6 +196,7 @@ class SymbolicExtent:
         return _extent(_ceil_quotient(scope, size.expression, stride), scope)
 
     @staticmethod
+    @_remembered
     def transposed_window(
         size: Any,
         kernel: int,
@@ -194,6 +212,7 @@ class SymbolicExtent:
         return _extent(algebra.add(grown, constant(rest)), _scope(size))
 
     @staticmethod
+    @_remembered
     def slice_length(size: Any, start: Any, end: Any, step: int) -> Any:
         """Elements that a slice takes; fixed ends must be inside for every permitted size."""
         scope = _scope(size, start, end)
@@ -260,27 +279,37 @@ class SymbolicExtent:
     def reshape(shape: Sequence[Any], target: Sequence[Any], allowzero: bool = False) -> Any:
         """Extents of a reshaped value by the one reading that holds for every size."""
         scope = _scope(*shape, *target)
-        entries: list[Target | None] = []
-        for axis, asked in enumerate(target):
-            if type(asked) is int and asked == -1:
-                entries.append(None)
-            elif type(asked) is int and asked == 0 and not allowzero:
-                entries.append(Target(expression_of(shape[axis]), True))
-            else:
-                entries.append(Target(expression_of(asked), type(asked) is not int))
-        if entries.count(None) > 1:
-            raise ShapeError(f"the target shape {tuple(target)} has more than one -1")
+        key = ("reshape", tuple(shape), tuple(target), allowzero)
+        found = scope.remembered.get(key)
+        if found is None:
+            found = scope.remembered[key] = _reshape(scope, shape, target, allowzero)
+        return found
 
-        def equal(left: Expression, right: Expression) -> bool:
-            return scope.decide(left, "==", right) is True
 
-        came = [expression_of(extent) for extent in shape]
-        _check_counts(came, entries, target)
-        try:
-            read = read_reshape(came, entries, equal)
-        except ReadingError as error:
-            raise SymbolicShapeError(str(error)) from None
-        return tuple(_extent(extent, scope) for extent in read)
+def _reshape(
+    scope: ExtentScope, shape: Sequence[Any], target: Sequence[Any], allowzero: bool
+) -> tuple[Any, ...]:
+    entries: list[Target | None] = []
+    for axis, asked in enumerate(target):
+        if type(asked) is int and asked == -1:
+            entries.append(None)
+        elif type(asked) is int and asked == 0 and not allowzero:
+            entries.append(Target(expression_of(shape[axis]), True))
+        else:
+            entries.append(Target(expression_of(asked), type(asked) is not int))
+    if entries.count(None) > 1:
+        raise ShapeError(f"the target shape {tuple(target)} has more than one -1")
+
+    def equal(left: Expression, right: Expression) -> bool:
+        return scope.decide(left, "==", right) is True
+
+    came = [expression_of(extent) for extent in shape]
+    _check_counts(came, entries, target)
+    try:
+        read = read_reshape(came, entries, equal)
+    except ReadingError as error:
+        raise SymbolicShapeError(str(error)) from None
+    return tuple(_extent(extent, scope) for extent in read)
 
 
 def _extent(value: Expression, scope: ExtentScope) -> Any:

@@ -13,6 +13,10 @@ CASES: list[Case] = [
             "getitem: two tensors": lambda x: x[om.tensor([0, 1]), om.tensor([2, 0])],
             "index_select": lambda x: x.index_select(0, om.tensor([2, 0])),
             "take": lambda x: om.take(x, om.tensor([0, 7])),
+            "index_put": lambda x: x.index_put((om.tensor([0, 2]),), om.tensor(1.5)),
+            "index_put: summed": lambda x: x.index_put(
+                (om.tensor([0, 0]),), x[1:2], accumulate=True
+            ),
             "index_fill": lambda x: om.index_fill(x, 0, om.tensor([0, 2]), 1.5),
             "index_copy": lambda x: om.index_copy(x, 0, om.tensor([2, 0]), x[:2]),
         },
