@@ -123,7 +123,10 @@ def _transposed(call: Call) -> tuple[tuple[int, ...], ...]:
             total = extents.sub(full, tuple(target)[-n:][i])
             if not extents.is_static(total):
                 raise ShapeError("output_shape needs static spatial extents: write the pads")
-            total = max(total, 0)
+            if total < 0:
+                # The asked shape is larger: what is missing is added at the end.
+                extra = (*extra[:i], extra[i] - total, *extra[i + 1 :])
+                total = 0
             first = total // 2 if mode == "SAME_UPPER" else total - total // 2
             begins.append(first)
             ends.append(total - first)

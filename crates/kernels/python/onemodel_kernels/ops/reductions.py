@@ -58,6 +58,24 @@ def _prepare(call: Call) -> dict[str, Any]:
     }
 
 
+IDENTITIES = {
+    "bool": (0, 1),
+    **{f"uint{n}": (0, 2**n - 1) for n in (8, 16, 32, 64)},
+    **{f"int{n}": (-(2 ** (n - 1)), 2 ** (n - 1) - 1) for n in (8, 16, 32, 64)},
+}
+"""The least and the greatest number of the types that have no infinities."""
+
+
+def _emit_extreme(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    """The kernel, or its identity (the least or greatest number) where nothing is reduced."""
+    shape = call.shape()
+    if all(shape[axis] != 0 for axis in axes_of(call)):
+        return emit.kernel(call.operator, inputs[0], **_prepare(call))
+    low, high = IDENTITIES.get(call.dtype(), (float("-inf"), float("inf")))
+    value = emit.constant(low if call.operator == "ReduceMax" else high, call.dtype())
+    return emit.emit("Expand", value, shape=_reduce(call)[0][1])
+
+
 def _arg(call: Call) -> list[TensorType]:
     axis = call.axis()
     if extents.is_static(call.shape()[axis]) and call.shape()[axis] == 0:
@@ -136,8 +154,8 @@ _REDUCTION = {"noop_with_empty_axes": integer(0), "keepdims": integer(1)}
 _REDUCTIONS = {
     "ReduceSum": (13, "The sum; 0 for an empty one."),
     "ReduceMean": (18, "The sum over the number of elements; NaN for an empty one."),
-    "ReduceMax": (20, "The greatest; NaN wins."),
-    "ReduceMin": (20, "The least; NaN wins."),
+    "ReduceMax": (20, "The greatest; NaN wins; the least number for an empty one."),
+    "ReduceMin": (20, "The least; NaN wins; the greatest number for an empty one."),
     "ReduceProd": (18, "The product; 1 for an empty one."),
     "ReduceL1": (18, "The sum of absolute values."),
     "ReduceL2": (18, "The square root of the sum of squares."),
@@ -153,9 +171,13 @@ SPECS = [
         _reduce,
         _REDUCTION,
         since_version=v,
-        prepare=_prepare,
         determinism=ROWS,
         doc=d,
+        **(
+            {"decompose": _emit_extreme}
+            if n in ("ReduceMax", "ReduceMin")
+            else {"prepare": _prepare}
+        ),
     )
     for n, (v, d) in _REDUCTIONS.items()
 ]

@@ -46,7 +46,8 @@ def onnx_model(case: Case) -> tuple[bytes, dict[str, Tensor]]:
     from onemodel_kernels import ops
 
     spec = ops.get(case.onnx_operator or case.operator)
-    attributes = dict(case.attributes if case.onnx_attributes is None else case.onnx_attributes)
+    given = case.attributes if case.onnx_attributes is None else case.onnx_attributes
+    attributes = {n: v.item() if isinstance(v, np.generic) else v for n, v in given.items()}
     tensors = iter(case.inputs)
     names: list[str] = []
     inputs = []
