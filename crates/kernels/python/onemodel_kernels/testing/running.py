@@ -62,7 +62,7 @@ def onnx_model(case: Case) -> tuple[bytes, dict[str, Tensor]]:
         names.append(name)
         kind = helper.np_dtype_to_tensor_dtype(array.dtype)
         inputs.append(helper.make_tensor_value_info(name, kind, array.shape))
-        feeds[name] = array
+        feeds[name] = np.asarray(array)
 
     for slot in spec.inputs:
         if slot.kind == "operand":
