@@ -99,13 +99,9 @@ pub fn dispatch_on<O: WithSimd>(wanted: Isa, op: O) -> O::Output {
             }
             _ => {}
         }
-        if has_fma() {
-            // SAFETY: just probed.
-            return unsafe { scalar::run_fma(op) };
-        }
     }
     let _ = wanted;
-    op.run(scalar::Scalar::<true>)
+    op.run(scalar::Scalar)
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,19 +1,60 @@
 //! The reference: 16 lanes in an array, one lane after another.
+//!
+//! On x86-64 every operation is a call: there this body only checks the vector ones, and inlining it
+//! into each kernel would double the crate's build time. Elsewhere it is the fastest body.
 
-use super::{Isa, LANES, Simd, WithSimd, fma_f32_software};
+use super::{Isa, LANES, Simd};
 
-/// `SOFT` selects the software fused multiply-add, for CPUs without the instruction.
 #[derive(Clone, Copy)]
-pub struct Scalar<const SOFT: bool>;
+pub struct Scalar;
 
-/// Runs `op` lane by lane with the CPU's fma instruction.
-///
-/// # Safety
-/// The CPU has AVX2 and FMA.
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "fma")]
-pub unsafe fn run_fma<O: WithSimd>(op: O) -> O::Output {
-    op.run(Scalar::<false>)
+mod fused {
+    use super::super::{LANES, fma_f32_software, has_fma};
+
+    #[target_feature(enable = "fma")]
+    fn fma(a: [f32; LANES], b: [f32; LANES], c: [f32; LANES]) -> [f32; LANES] {
+        std::array::from_fn(|l| a[l].mul_add(b[l], c[l]))
+    }
+
+    #[target_feature(enable = "fma")]
+    fn fma_d(a: [f64; LANES], b: [f64; LANES], c: [f64; LANES]) -> [f64; LANES] {
+        std::array::from_fn(|l| a[l].mul_add(b[l], c[l]))
+    }
+
+    #[inline(never)]
+    pub fn any(a: [f32; LANES], b: [f32; LANES], c: [f32; LANES]) -> [f32; LANES] {
+        if has_fma() {
+            // SAFETY: just probed.
+            return unsafe { fma(a, b, c) };
+        }
+        std::array::from_fn(|l| fma_f32_software(a[l], b[l], c[l]))
+    }
+
+    #[inline(never)]
+    pub fn any_d(a: [f64; LANES], b: [f64; LANES], c: [f64; LANES]) -> [f64; LANES] {
+        if has_fma() {
+            // SAFETY: just probed.
+            return unsafe { fma_d(a, b, c) };
+        }
+        // Without the instruction this calls the C library's fma, which is correctly rounded.
+        std::array::from_fn(|l| a[l].mul_add(b[l], c[l]))
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod fused {
+    use super::super::LANES;
+
+    #[inline(always)]
+    pub fn any(a: [f32; LANES], b: [f32; LANES], c: [f32; LANES]) -> [f32; LANES] {
+        std::array::from_fn(|l| a[l].mul_add(b[l], c[l]))
+    }
+
+    #[inline(always)]
+    pub fn any_d(a: [f64; LANES], b: [f64; LANES], c: [f64; LANES]) -> [f64; LANES] {
+        std::array::from_fn(|l| a[l].mul_add(b[l], c[l]))
+    }
 }
 
 #[inline(always)]
@@ -26,7 +67,7 @@ fn zip<T: Copy, R: Copy>(a: [T; LANES], b: [T; LANES], f: impl Fn(T, T) -> R) ->
     std::array::from_fn(|l| f(a[l], b[l]))
 }
 
-impl<const SOFT: bool> Simd for Scalar<SOFT> {
+impl Simd for Scalar {
     const ISA: Isa = Isa::Scalar;
     const GEMM_ROWS: usize = 4;
     const GEMM_VECTORS: usize = 1;
@@ -65,97 +106,117 @@ impl<const SOFT: bool> Simd for Scalar<SOFT> {
     fn to_array(self, v: Self::F) -> [f32; LANES] {
         v
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn add(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x + y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn sub(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x - y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mul(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x * y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn div(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |x, y| x / y)
     }
     #[inline(always)]
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        std::array::from_fn(|l| {
-            if SOFT { fma_f32_software(a[l], b[l], c[l]) } else { a[l].mul_add(b[l], c[l]) }
-        })
+        fused::any(a, b, c)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn sqrt(self, a: Self::F) -> Self::F {
         map(a, f32::sqrt)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn abs(self, a: Self::F) -> Self::F {
         map(a, f32::abs)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn neg(self, a: Self::F) -> Self::F {
         map(a, |x| -x)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn floor(self, a: Self::F) -> Self::F {
         map(a, f32::floor)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn ceil(self, a: Self::F) -> Self::F {
         map(a, f32::ceil)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn trunc(self, a: Self::F) -> Self::F {
         map(a, f32::trunc)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn round(self, a: Self::F) -> Self::F {
         map(a, f32::round_ties_even)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn copysign(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, f32::copysign)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn lt(self, a: Self::F, b: Self::F) -> Self::M {
         zip(a, b, |x, y| x < y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn le(self, a: Self::F, b: Self::F) -> Self::M {
         zip(a, b, |x, y| x <= y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn eq(self, a: Self::F, b: Self::F) -> Self::M {
         zip(a, b, |x, y| x == y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn is_nan(self, a: Self::F) -> Self::M {
         map(a, f32::is_nan)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn select(self, m: Self::M, a: Self::F, b: Self::F) -> Self::F {
         std::array::from_fn(|l| if m[l] { a[l] } else { b[l] })
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask_and(self, a: Self::M, b: Self::M) -> Self::M {
         zip(a, b, |x, y| x & y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask_or(self, a: Self::M, b: Self::M) -> Self::M {
         zip(a, b, |x, y| x | y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask_not(self, a: Self::M) -> Self::M {
         map(a, |x| !x)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask_bits(self, m: Self::M) -> u16 {
         m.iter().enumerate().fold(0, |acc, (l, &b)| acc | (u16::from(b) << l))
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mask_first(self, n: usize) -> Self::M {
         std::array::from_fn(|l| l < n)
     }
@@ -171,51 +232,63 @@ impl<const SOFT: bool> Simd for Scalar<SOFT> {
     unsafe fn store_i(self, p: *mut i32, v: Self::I) {
         unsafe { p.cast::<Self::I>().write_unaligned(v) }
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn add_i(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, i32::wrapping_add)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn sub_i(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, i32::wrapping_sub)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mul_i(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, i32::wrapping_mul)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn and_i(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, |x, y| x & y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn or_i(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, |x, y| x | y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn xor_i(self, a: Self::I, b: Self::I) -> Self::I {
         zip(a, b, |x, y| x ^ y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn shl_i<const N: i32>(self, a: Self::I) -> Self::I {
         map(a, |x| x << N)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn shr_i<const N: i32>(self, a: Self::I) -> Self::I {
         map(a, |x| x >> N)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn shr_u<const N: i32>(self, a: Self::I) -> Self::I {
         map(a, |x| (x.cast_unsigned() >> N).cast_signed())
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn lt_i(self, a: Self::I, b: Self::I) -> Self::M {
         zip(a, b, |x, y| x < y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn eq_i(self, a: Self::I, b: Self::I) -> Self::M {
         zip(a, b, |x, y| x == y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn select_i(self, m: Self::M, a: Self::I, b: Self::I) -> Self::I {
         std::array::from_fn(|l| if m[l] { a[l] } else { b[l] })
     }
@@ -227,14 +300,16 @@ impl<const SOFT: bool> Simd for Scalar<SOFT> {
     fn from_bits(self, a: Self::I) -> Self::F {
         map(a, |x| f32::from_bits(x.cast_unsigned()))
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn to_int(self, a: Self::F) -> Self::I {
         map(a, |x| {
             let r = x.round_ties_even();
             if (-2_147_483_648.0..2_147_483_648.0).contains(&r) { r as i32 } else { i32::MIN }
         })
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn from_int(self, a: Self::I) -> Self::F {
         map(a, |x| x as f32)
     }
@@ -254,32 +329,37 @@ impl<const SOFT: bool> Simd for Scalar<SOFT> {
     fn to_array_d(self, v: Self::D) -> [f64; LANES] {
         v
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn add_d(self, a: Self::D, b: Self::D) -> Self::D {
         zip(a, b, |x, y| x + y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn sub_d(self, a: Self::D, b: Self::D) -> Self::D {
         zip(a, b, |x, y| x - y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn mul_d(self, a: Self::D, b: Self::D) -> Self::D {
         zip(a, b, |x, y| x * y)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn div_d(self, a: Self::D, b: Self::D) -> Self::D {
         zip(a, b, |x, y| x / y)
     }
     #[inline(always)]
     fn fma_d(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
-        // Without the instruction this calls the C library's fma, which is correctly rounded.
-        std::array::from_fn(|l| a[l].mul_add(b[l], c[l]))
+        fused::any_d(a, b, c)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn widen(self, a: Self::F) -> Self::D {
         map(a, f64::from)
     }
-    #[inline(always)]
+    #[cfg_attr(target_arch = "x86_64", inline(never))]
+    #[cfg_attr(not(target_arch = "x86_64"), inline(always))]
     fn narrow(self, a: Self::D) -> Self::F {
         map(a, |x| x as f32)
     }
