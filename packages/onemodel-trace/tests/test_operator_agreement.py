@@ -68,7 +68,7 @@ OTHER_NAMES = {
 """The same operator under another name, or one with the same record."""
 
 COMPOSED = {
-    "std_mean", "atleast_1d", "bitwise_left_shift", "bitwise_right_shift", "lp_pool1d", "avg_pool3d",
+    "std_mean", "atleast_1d", "lp_pool1d", "avg_pool3d",
     "adaptive_avg_pool3d", "adaptive_max_pool1d", "adaptive_max_pool3d", "conv_transpose3d",
     "dropout1d", "dropout3d", "cosine_embedding_loss", "gaussian_nll_loss", "hinge_embedding_loss",
     "margin_ranking_loss", "poisson_nll_loss", "soft_margin_loss", "triplet_margin_loss", "lstm_cell",

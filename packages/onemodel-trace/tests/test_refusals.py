@@ -60,6 +60,7 @@ UNSUPPORTED = {
     "ctc_loss": lambda x: F.ctc_loss(
         x.unsqueeze(1).log_softmax(-1), om.tensor([[1, 2]]), om.tensor([3]), om.tensor([2])
     ),
+    "signed shift": lambda x: om.bitwise_left_shift(x.long(), 1),
     "batch_norm training": lambda x: F.batch_norm(x, None, None, training=True),
     "dropout training": lambda x: F.dropout(x, 0.5, training=True),
     "rand": lambda x: x + om.rand(3, 4),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.graph_value import GraphValue
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
@@ -27,6 +28,17 @@ def _relu(writer: GraphWriter, call: Recorded) -> GraphValue:
         return writer.emit("Relu", x)
     # Consumers have Relu for floats only.
     return writer.emit("Max", x, writer.scalar(0, x))
+
+
+def _shift(writer: GraphWriter, call: Recorded) -> GraphValue:
+    x, amount = call.value(0), call.value(1)
+    if not x.dtype.startswith("uint"):
+        raise TraceException(
+            TraceErrorKind.UNSUPPORTED_OPERATION,
+            f"BitShift: ONNX shifts unsigned integers only, these are {x.dtype}; multiply by a power of "
+            "two, or divide with //",
+        )
+    return writer.emit("BitShift", x, amount, direction=call["direction"])
 
 
 def _silu(writer: GraphWriter, call: Recorded) -> Any:
@@ -117,6 +129,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Identity": _alias,
     "Cast": _cast,
     "Relu": _relu,
+    "BitShift": _shift,
     "Silu": _silu,
     "Square": _square,
     "Rsqrt": _rsqrt,

@@ -59,8 +59,12 @@ CASES: list[Case] = [
             "bitwise_and": lambda i, j: i & j,
             "bitwise_or": lambda i, j: i | j,
             "bitwise_xor": lambda i, j: (i | j) ^ 1,
-            "bitwise_left_shift": om.bitwise_left_shift,
-            "bitwise_right_shift": om.bitwise_right_shift,
+            "bitwise_left_shift: unsigned": lambda i, j: om.bitwise_left_shift(
+                i.to("uint8"), j.to("uint8")
+            ),
+            "bitwise_right_shift: unsigned": lambda i, j: om.bitwise_right_shift(
+                i.to("uint8") * 20, j.to("uint8")
+            ),
             "eq: integers": lambda i, j: (i > j).long() + (i == j),
             "where: integers": lambda i, j: om.where(i > j, i, j),
             "maximum: integers": lambda i, j: om.maximum(i, j) - om.minimum(i, 2),
