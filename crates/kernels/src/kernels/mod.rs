@@ -5,6 +5,7 @@ use crate::kernel::Entry;
 mod activation;
 mod activation_grad;
 mod along;
+mod arg_reduce;
 mod batch_norm;
 mod binary;
 mod blocks;
@@ -27,6 +28,7 @@ mod random;
 mod recurrent;
 mod reduce;
 mod resize;
+mod scan;
 mod select;
 mod softmax;
 mod unary;
@@ -36,6 +38,7 @@ mod variadic;
 pub(crate) const FAMILIES: &[&[Entry]] = &[
     activation::KERNELS,
     activation_grad::KERNELS,
+    arg_reduce::KERNELS,
     batch_norm::KERNELS,
     binary::KERNELS,
     cast::KERNELS,
@@ -68,6 +71,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     recurrent::KERNELS,
     reduce::KERNELS,
     resize::KERNELS,
+    scan::KERNELS,
     select::KERNELS,
     softmax::KERNELS,
     unary::KERNELS,
