@@ -23,6 +23,7 @@ mod losses;
 mod movement;
 mod number;
 mod optimizer;
+mod pool;
 mod power;
 mod random;
 mod recurrent;
@@ -64,6 +65,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     movement::transpose::KERNELS,
     movement::trilu::KERNELS,
     optimizer::KERNELS,
+    pool::KERNELS,
     power::KERNELS,
     random::integers::KERNELS,
     random::normal::KERNELS,

@@ -1,0 +1,298 @@
+//! MaxPool and its gradient.
+
+use super::planes::{Planes, PoolAttributes};
+use crate::array::{Array, Dims, Meta};
+use crate::attributes::Attributes;
+use crate::dtype::{DType, Element};
+use crate::error::{Error, Result};
+use crate::kernel::{Inputs, Kernel, Metas};
+use crate::kernels::gemm::half_precision::{is_half, narrow, widened};
+use crate::kernels::gemm::matrix::Shared;
+use crate::kernels::gemm::product::try_for_each;
+use crate::scratch::Scratch;
+use crate::simd::{Simd, WithSimd, dispatch};
+use smallvec::smallvec;
+use std::sync::Arc;
+
+/// An element that can be compared.
+pub(super) trait Ordered: Element + PartialOrd {
+    const LOWEST: Self;
+}
+
+macro_rules! ordered {
+    ($($t:ty: $lowest:expr),*) => {
+        $(impl Ordered for $t { const LOWEST: Self = $lowest; })*
+    };
+}
+ordered!(u8: u8::MIN, u16: u16::MIN, u32: u32::MIN, u64: u64::MIN, i8: i8::MIN, i16: i16::MIN,
+    i32: i32::MIN, i64: i64::MIN, f32: f32::NEG_INFINITY, f64: f64::NEG_INFINITY);
+
+/// Prepares MaxPool.
+///
+/// # Errors
+/// As the attribute getters.
+pub(super) fn build(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
+    Ok(Arc::new(MaxPool { pool: PoolAttributes::read(attributes)? }))
+}
+
+/// `y = max` of each window and the flat index of the place in the whole input: the first of equal
+/// ones in window order (zeros of both signs are equal); the first NaN wins. A window that lies in the
+/// padding alone gives the lowest value and index -1.
+struct MaxPool {
+    pool: PoolAttributes,
+}
+
+struct Rows<'a, T> {
+    planes: &'a Planes,
+    range: std::ops::Range<usize>,
+    x: *const T,
+    y: *mut T,
+    indices: *mut i64,
+    /// Places inside the plane, for one output row; `u32::MAX` for none.
+    places: &'a mut [u32],
+}
+
+impl<T: Ordered> WithSimd for Rows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let p = self.planes;
+        let [od, oh, ow] = p.output;
+        let [kd, kh, kw] = p.window.kernel;
+        let (stride, input) = (p.window.strides[2], p.input_size());
+        for plane in self.range {
+            for row in 0..od * oh {
+                let (d, h) = (row / oh, row % oh);
+                // SAFETY: rows of the planes of this part; tap positions are inside the plane.
+                unsafe {
+                    let x = std::slice::from_raw_parts(self.x.add(plane * input), input);
+                    let to = (plane * od * oh + row) * ow;
+                    let y = std::slice::from_raw_parts_mut(self.y.add(to), ow);
+                    let places = &mut self.places[..ow];
+                    y.fill(T::LOWEST);
+                    places.fill(u32::MAX);
+                    for tap in 0..kd * kh {
+                        let at = p.position(0, d, tap / kh).zip(p.position(1, h, tap % kh));
+                        let Some((i, j)) = at else { continue };
+                        let begin = (i * p.sizes[1] + j) * p.sizes[2];
+                        for k in 0..kw {
+                            let (first, end) = p.columns(k);
+                            if first == end {
+                                continue;
+                            }
+                            let offset =
+                                first * stride + k * p.window.dilations[2] - p.window.begins[2];
+                            let from = begin + offset;
+                            let (y, places) = (&mut y[first..end], &mut places[first..end]);
+                            match stride {
+                                1 => fold::<T, 1>(&x[from..], y, places, from, 1),
+                                2 => fold::<T, 2>(&x[from..], y, places, from, 2),
+                                _ => fold::<T, 0>(&x[from..], y, places, from, stride),
+                            }
+                        }
+                    }
+                    let base = (plane * input) as i64;
+                    let indices = std::slice::from_raw_parts_mut(self.indices.add(to), ow);
+                    for (index, &place) in indices.iter_mut().zip(places.iter()) {
+                        *index = if place == u32::MAX { -1 } else { base + i64::from(place) };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Folds one tap of a row into the maxima so far. `STEP` 0 stands for any stride.
+#[inline(always)]
+fn fold<T: Ordered, const STEP: usize>(
+    x: &[T],
+    y: &mut [T],
+    places: &mut [u32],
+    from: usize,
+    stride: usize,
+) {
+    let step = if STEP == 0 { stride } else { STEP };
+    let x = &x[..(y.len() - 1) * step + 1];
+    for (i, (y, place)) in y.iter_mut().zip(places).enumerate() {
+        let (value, best) = (x[i * step], *y);
+        #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)]
+        let take = (!(value <= best) & (best == best)) | (*place == u32::MAX);
+        *y = if take { value } else { best };
+        *place = if take { (from + i * step) as u32 } else { *place };
+    }
+}
+
+impl MaxPool {
+    fn compute<T: Ordered>(&self, x: &Array, y: &Array, indices: &Array) -> Result<()> {
+        let planes = self.pool.planes("MaxPool", x.shape(), y.shape())?;
+        if y.size() == 0 {
+            return Ok(());
+        }
+        let x = x.to_contiguous()?;
+        let job = Shared::new((x.as_ptr::<T>(), y.as_mut_ptr::<T>(), indices.as_mut_ptr::<i64>()));
+        let failed = std::sync::Mutex::new(Ok(()));
+        planes.for_each(|range| {
+            let (x, y, indices) = job.get();
+            match Scratch::new("MaxPool", planes.output[2] * size_of::<u32>()) {
+                Ok(mut places) => {
+                    let places = places.as_mut::<u32>();
+                    dispatch(Rows { planes: &planes, range, x, y, indices, places });
+                }
+                Err(error) => {
+                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Err(error);
+                }
+            }
+        });
+        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Kernel for MaxPool {
+    fn name(&self) -> &'static str {
+        "MaxPool"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new("MaxPool", inputs, 1, 1)?;
+        let x = inputs.get(0);
+        if x.dtype == DType::Bool {
+            return Err(Error::dtype("MaxPool", "numbers", "bool"));
+        }
+        let shape = self.pool.output_shape("MaxPool", &x.shape)?;
+        let plane =
+            x.shape[2..].iter().try_fold(1u32, |acc, &d| acc.checked_mul(u32::try_from(d).ok()?));
+        if plane.is_none_or(|p| p == u32::MAX) {
+            let got = format!("{:?}", &x.shape[..]);
+            return Err(Error::memory("MaxPool", "planes of fewer than 2^32 elements", got));
+        }
+        let indices = Meta { dtype: DType::I64, shape: shape.clone() };
+        Ok(smallvec![Meta { dtype: x.dtype, shape }, indices])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let Some(x) = inputs[0] else { return Ok(()) };
+        let (y, indices) = (&outputs[0], &outputs[1]);
+        match x.dtype() {
+            DType::F32 => self.compute::<f32>(x, y, indices),
+            DType::F64 => self.compute::<f64>(x, y, indices),
+            DType::U8 => self.compute::<u8>(x, y, indices),
+            DType::U16 => self.compute::<u16>(x, y, indices),
+            DType::U32 => self.compute::<u32>(x, y, indices),
+            DType::U64 => self.compute::<u64>(x, y, indices),
+            DType::I8 => self.compute::<i8>(x, y, indices),
+            DType::I16 => self.compute::<i16>(x, y, indices),
+            DType::I32 => self.compute::<i32>(x, y, indices),
+            DType::I64 => self.compute::<i64>(x, y, indices),
+            dtype if is_half(dtype) => {
+                // Widening is exact and monotone, so the places are those of the narrow values.
+                let wide = widened("MaxPool", x)?;
+                let best = Array::uninit("MaxPool", DType::F32, y.shape())?;
+                self.compute::<f32>(&wide, &best, indices)?;
+                narrow(&best, y);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn single_output(&self) -> bool {
+        false
+    }
+}
+
+/// Prepares MaxPoolGrad.
+///
+/// # Errors
+/// As the attribute getters.
+pub(super) fn build_grad(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
+    Ok(Arc::new(MaxPoolGrad { input_shape: attributes.sizes_required("input_shape")? }))
+}
+
+/// `dx[indices[p]] += g[p]` from +0.0, for p ascending; index -1 adds nothing.
+struct MaxPoolGrad {
+    input_shape: Vec<usize>,
+}
+
+impl MaxPoolGrad {
+    fn compute<T: Element + std::ops::AddAssign>(
+        &self,
+        g: &Array,
+        indices: &Array,
+        out: &Array,
+    ) -> Result<()> {
+        let (g, indices) = (g.to_contiguous()?, indices.to_contiguous()?);
+        let planes = g.shape()[0] * g.shape()[1];
+        if planes == 0 {
+            return Ok(());
+        }
+        let (from, to) = (g.size() / planes, out.size() / planes);
+        let job = Shared::new(out.as_mut_ptr::<T>());
+        let parts = crate::kernels::gemm::product::parts_of(4 * (g.size() + out.size()));
+        let parts = parts.min(planes);
+        try_for_each(parts, |part| {
+            for plane in planes * part / parts..planes * (part + 1) / parts {
+                // SAFETY: planes are disjoint parts of the output.
+                let dx = unsafe { std::slice::from_raw_parts_mut(job.get().add(plane * to), to) };
+                dx.fill(T::default());
+                let range = plane * from..(plane + 1) * from;
+                let pairs = g.as_slice::<T>()[range.clone()].iter();
+                for (&g, &index) in pairs.zip(&indices.as_slice::<i64>()[range]) {
+                    let at = (index as usize).wrapping_sub(plane * to);
+                    if let Some(dx) = dx.get_mut(at) {
+                        *dx += g;
+                    } else if index != -1 {
+                        return Err(Error::bounds(
+                            "MaxPoolGrad",
+                            format!(
+                                "indices of plane {plane} in {}..{}",
+                                plane * to,
+                                plane * to + to
+                            ),
+                            format!("{index}"),
+                        ));
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Kernel for MaxPoolGrad {
+    fn name(&self) -> &'static str {
+        "MaxPoolGrad"
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new("MaxPoolGrad", inputs, 2, 2)?;
+        let (g, indices) = (inputs.get(0), inputs.get(1));
+        if !matches!(g.dtype, DType::F32 | DType::F64) {
+            return Err(Error::dtype("MaxPoolGrad", "float32 or float64", g.dtype.name()));
+        }
+        if indices.dtype != DType::I64 {
+            return Err(Error::dtype("MaxPoolGrad", "indices of int64", indices.dtype.name()));
+        }
+        let input = &self.input_shape;
+        if g.shape != indices.shape
+            || g.rank() < 3
+            || g.rank() != input.len()
+            || g.shape[..2] != input[..2]
+        {
+            return Err(Error::shape(
+                "MaxPoolGrad",
+                format!("a gradient and indices of one shape, pooled from {input:?}"),
+                format!("{:?} and {:?}", &g.shape[..], &indices.shape[..]),
+            ));
+        }
+        Ok(smallvec![Meta { dtype: g.dtype, shape: Dims::from_slice(input) }])
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        let (Some(g), Some(indices)) = (inputs[0], inputs[1]) else { return Ok(()) };
+        match g.dtype() {
+            DType::F32 => self.compute::<f32>(g, indices, &outputs[0]),
+            _ => self.compute::<f64>(g, indices, &outputs[0]),
+        }
+    }
+}
