@@ -8,7 +8,6 @@ Lines for training are distorted more than any that has to be read.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,7 +23,11 @@ TRAINING_DIGITS = 1437
 #: Widths are padded to a multiple of this, so that few different ones occur.
 WIDTH_STEP = 8
 
+SCAN = 8  # pixels of a scan, in both directions
+GLYPH_WIDTH = 22  # wide enough for a scan at the largest scale, slant and rotation
+
 Image = NDArray[np.float32]
+Pixels = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,7 @@ class Line:
 class Scans:
     """Scanned digits: pixels (n, 8, 8) in 0..1 and the digit of each."""
 
-    images: NDArray[np.float64]
+    images: Pixels
     digits: tuple[int, ...]
 
 
@@ -114,9 +117,8 @@ def _endless_order(count: int, seed: int, part: int) -> Iterator[int]:
 
 def _compose_line(scans: Scans, order: Iterator[int], draws: Draws, variation: Variation) -> Line:
     chosen = [next(order) for _ in range(draws.integer(3, 12))]
-    size = draws.between(1.3, 1.75)
+    glyphs = _warp(scans.images[chosen], draws, variation)
     gap = draws.between(-1.0, 4.0)
-    glyphs = [_warp(scans.images[index], draws, size, variation) for index in chosen]
     starts, x = [], draws.between(1.0, 6.0)
     for glyph in glyphs:
         starts.append(round(x))
@@ -124,8 +126,7 @@ def _compose_line(scans: Scans, order: Iterator[int], draws: Draws, variation: V
     width = _padded(starts[-1] + glyphs[-1].shape[1] + draws.integer(1, 6))
     page = np.zeros((HEIGHT, width))
     for start, glyph in zip(starts, glyphs, strict=True):
-        top = draws.integer(0, HEIGHT - glyph.shape[0])
-        window = page[top : top + glyph.shape[0], start : start + glyph.shape[1]]
+        window = page[:, start : start + glyph.shape[1]]
         np.maximum(window, glyph, out=window)
     for _ in range(draws.integer(0, round(variation.blots * len(chosen)))):
         row, column = draws.integer(0, HEIGHT - 4), draws.integer(0, width - 4)
@@ -140,39 +141,47 @@ def _padded(width: int) -> int:
     return -(-width // WIDTH_STEP) * WIDTH_STEP
 
 
-def _warp(
-    scan: NDArray[np.float64], draws: Draws, size: float, variation: Variation
-) -> NDArray[np.float64]:
-    """The scan scaled, slanted and rotated, without its empty columns; bilinear."""
-    scale_y = size * draws.between(0.92, 1.08)
-    scale_x = size * draws.between(1.0 - variation.stretch, 1.0 + variation.stretch)
-    angle = draws.between(-variation.turn, variation.turn)
-    slant = draws.between(-variation.slant, variation.slant)
-    weight = math.exp(draws.between(-variation.ink, variation.ink))
-    height = min(HEIGHT, math.ceil(8 * scale_y) + 1)
-    width = math.ceil(8 * scale_x) + 3
-    y, x = np.mgrid[0:height, 0:width].astype(np.float64)
-    y -= (height - 1) / 2
-    x -= (width - 1) / 2
-    cosine, sine = math.cos(angle), math.sin(angle)
-    source_y = (cosine * y - sine * x) / scale_y + 3.5
-    source_x = (sine * y + cosine * x + slant * y) / scale_x + 3.5
-    glyph = _sample(scan, source_y, source_x) ** weight
-    inked = np.flatnonzero(glyph.max(axis=0) > 0.1)
-    return glyph[:, inked[0] : inked[-1] + 1]
+def _warp(scans: Pixels, draws: Draws, variation: Variation) -> list[Pixels]:
+    """The scans (n, 8, 8) scaled, slanted, rotated and placed in the height of the line.
+
+    Bilinear. Gives n glyphs (HEIGHT, width), each as wide as its ink.
+    """
+
+    def each(low: float, high: float) -> Pixels:
+        return low + (high - low) * draws.uniforms(len(scans)).reshape(-1, 1, 1)
+
+    size = draws.between(1.3, 1.75)
+    scale_y = size * each(0.92, 1.08)
+    scale_x = size * each(1.0 - variation.stretch, 1.0 + variation.stretch)
+    angle = each(-variation.turn, variation.turn)
+    slant = each(-variation.slant, variation.slant)
+    weight = np.exp(each(-variation.ink, variation.ink))
+    room = np.maximum(HEIGHT - 1 - SCAN * scale_y, 0.0) / 2
+    y = np.arange(HEIGHT).reshape(1, -1, 1) - (HEIGHT - 1) / 2 - room * each(-1.0, 1.0)
+    x = np.arange(GLYPH_WIDTH).reshape(1, 1, -1) - (GLYPH_WIDTH - 1) / 2
+    cosine, sine = np.cos(angle), np.sin(angle)
+    source_y = (cosine * y - sine * x) / scale_y
+    source_x = (sine * y + cosine * x + slant * y) / scale_x
+    glyphs = _sample(scans, source_y, source_x) ** weight
+    return [_inked(glyph) for glyph in glyphs]
 
 
-def _sample(
-    scan: NDArray[np.float64], y: NDArray[np.float64], x: NDArray[np.float64]
-) -> NDArray[np.float64]:
-    page = np.zeros((scan.shape[0] + 4, scan.shape[1] + 4))
-    page[2:-2, 2:-2] = scan
-    y = np.clip(y + 2.0, 0.0, page.shape[0] - 1.001)
-    x = np.clip(x + 2.0, 0.0, page.shape[1] - 1.001)
+def _inked(glyph: Pixels) -> Pixels:
+    columns = np.flatnonzero(glyph.max(axis=0) > 0.1)
+    return glyph[:, columns[0] : columns[-1] + 1]
+
+
+def _sample(scans: Pixels, y: Pixels, x: Pixels) -> Pixels:
+    """Each scan at positions (n, rows, columns) measured from its middle; paper around it."""
+    page = np.pad(scans, ((0, 0), (2, 2), (2, 2)))
+    last = SCAN + 3 - 1e-3
+    middle = (SCAN + 3) / 2
+    y, x = np.clip(y + middle, 0.0, last), np.clip(x + middle, 0.0, last)
     top, left = y.astype(np.intp), x.astype(np.intp)
     down, right = y - top, x - left
-    upper = page[top, left] * (1 - right) + page[top, left + 1] * right
-    lower = page[top + 1, left] * (1 - right) + page[top + 1, left + 1] * right
+    scan = np.arange(len(scans)).reshape(-1, 1, 1)
+    upper = page[scan, top, left] * (1 - right) + page[scan, top, left + 1] * right
+    lower = page[scan, top + 1, left] * (1 - right) + page[scan, top + 1, left + 1] * right
     return upper * (1 - down) + lower * down
 
 

@@ -21,20 +21,20 @@ from onemodel_training import (
 
 
 class LineReader(NnModule):
-    """A CRNN: (batch, 1, HEIGHT, width) pixels to (width / 2, batch, CLASSES) log-probabilities.
+    """A CRNN: (batch, 1, HEIGHT, width) pixels to (width / 4, batch, CLASSES) log-probabilities.
 
     Source: Shi, Bai, Yao, "An End-to-End Trainable Neural Network for Image-based Sequence
     Recognition", 2015.
     """
 
-    def __init__(self, channels: tuple[int, int, int] = (24, 48, 64), hidden: int = 64) -> None:
+    def __init__(self, channels: tuple[int, int, int] = (32, 64, 96), hidden: int = 64) -> None:
         super().__init__()
         first, second, third = channels
         self.features = Sequential(
             *_block(1, first, pool=(2, 2)),
-            *_block(first, second, pool=(2, 1)),
+            *_block(first, second, pool=(2, 2)),
             *_block(second, third, pool=(2, 1)),
-            Dropout(0.3),
+            Dropout(0.2),
         )
         self.lstm = LSTM(third * (HEIGHT // 8), hidden, num_layers=2, bidirectional=True)
         self.classify = Linear(2 * hidden, CLASSES)

@@ -30,7 +30,7 @@ from onemodel_training import (
     manual_seed,
 )
 
-PEAK_LEARNING_RATE = 4e-3
+PEAK_LEARNING_RATE = 3e-3
 LARGEST_GRADIENT = 5.0
 FIRST_TRAINING_PART = 100
 
@@ -104,7 +104,9 @@ def train(
         model,
         optimizer,
         training_step,
-        scheduler=OneCycleLR(optimizer, max_lr=PEAK_LEARNING_RATE, total_steps=steps),
+        scheduler=OneCycleLR(
+            optimizer, max_lr=PEAK_LEARNING_RATE, total_steps=steps, pct_start=0.2
+        ),
         clip_norm=LARGEST_GRADIENT,
         progress=progress,
     )
