@@ -58,13 +58,34 @@ def public_names(module: types.ModuleType) -> list[str]:
     )
 
 
+class _Written:
+    """An annotation as its source has it; a plain string would be shown in quotes."""
+
+    def __init__(self, annotation: object) -> None:
+        self.annotation = annotation
+
+    def __repr__(self) -> str:
+        return str(self.annotation)
+
+
+def _as_written(annotation: object) -> object:
+    return _Written(annotation) if isinstance(annotation, str) else annotation
+
+
 def signature(value: object) -> str:
-    """The signature as text, without addresses; empty where there is none to be had."""
+    """The signature as text, without addresses; ``(…)`` where there is none to be had."""
     try:
-        text = str(inspect.signature(value))  # type: ignore[arg-type]
+        found = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return "(…)"
-    return re.sub(r" at 0x[0-9a-f]+", "", text).replace("'", "")
+    parameters = [
+        parameter.replace(annotation=_as_written(parameter.annotation))
+        for parameter in found.parameters.values()
+    ]
+    written = found.replace(
+        parameters=parameters, return_annotation=_as_written(found.return_annotation)
+    )
+    return re.sub(r" at 0x[0-9a-f]+", "", str(written))
 
 
 def describe_class(name: str, cls: type) -> Iterator[str]:

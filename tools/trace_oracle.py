@@ -26,10 +26,9 @@ import onnxruntime
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from reference_models import Reference, all_references
-
 import onemodel_tensors as om
 from onemodel_graph import ArithmeticMode
+from reference_models import Reference, all_references
 
 LIMIT = 1e-4
 """Scaled difference to ONNX Runtime: whole networks, whose sums are ordered in other ways."""

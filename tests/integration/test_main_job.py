@@ -10,6 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
+
+import onemodel_tensors as om
 from digit_lines.draws import Draws
 from digit_lines.lines import (
     HEIGHT,
@@ -21,9 +24,6 @@ from digit_lines.lines import (
 )
 from digit_lines.reader import LineReader, weights_hash
 from digit_lines.training import train
-from PIL import Image
-
-import onemodel_tensors as om
 from onemodel_kernels import get_num_threads, set_num_threads
 
 

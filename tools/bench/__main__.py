@@ -21,11 +21,11 @@ import onnxruntime
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
-from tracing import TraceCost, trace_cost
-from workloads import WORKLOADS, Inputs, Workload
 
 import onemodel_tensors as om
 from onemodel_graph import ArithmeticMode, Session
+from tracing import TraceCost, trace_cost
+from workloads import WORKLOADS, Inputs, Workload
 
 Run = Callable[[], object]
 

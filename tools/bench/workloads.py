@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import convolutional
 import numpy as np
-import sequential
 from numpy.typing import NDArray
 
+import convolutional
+import sequential
 from onemodel_training import NnModule
 
 Inputs = dict[str, NDArray[np.generic]]
