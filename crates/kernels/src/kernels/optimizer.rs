@@ -60,14 +60,14 @@ fn check_same(operator: &str, inputs: &Inputs<'_>, indices: &[usize]) -> Result<
         return Err(Error::dtype(operator, "float32 or float64", first.dtype.name()));
     }
     for &i in indices {
-        if let Some(meta) = inputs.opt(i) {
-            if meta != first {
-                return Err(Error::shape(
-                    operator,
-                    format!("input {i} like input 0: {} {:?}", first.dtype.name(), first.shape),
-                    format!("{} {:?}", meta.dtype.name(), meta.shape),
-                ));
-            }
+        if let Some(meta) = inputs.opt(i)
+            && meta != first
+        {
+            return Err(Error::shape(
+                operator,
+                format!("input {i} like input 0: {} {:?}", first.dtype.name(), first.shape),
+                format!("{} {:?}", meta.dtype.name(), meta.shape),
+            ));
         }
     }
     Ok(first.clone())

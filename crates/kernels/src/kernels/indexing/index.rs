@@ -26,7 +26,9 @@ pub(super) fn values(indices: &Array) -> Vec<i64> {
         walk.for_each(0, walk.runs(), |[at]| {
             for i in 0..walk.inner as isize {
                 // SAFETY: elements of the array, which holds no halves.
-                out.push(unsafe { *from.offset(at + i * step) } as i64);
+                let value = unsafe { *from.offset(at + i * step) };
+                #[allow(clippy::unnecessary_cast)]
+                out.push(value as i64);
             }
         });
     });

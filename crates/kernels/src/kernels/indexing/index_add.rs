@@ -37,7 +37,7 @@ fn add_rows<T: Element>(
     width: usize,
     add: impl Fn(T, T) -> T + Sync,
 ) {
-    let outer = if extent * width == 0 { 0 } else { out.size() / (extent * width) };
+    let outer = out.size().checked_div(extent * width).unwrap_or(0);
     let (to, from) = (out.as_mut_ptr::<T>() as usize, src.as_ptr::<T>() as usize);
     let strips = width.div_ceil(COLUMNS);
     let work = |part: usize| {

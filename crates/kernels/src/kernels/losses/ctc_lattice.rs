@@ -29,7 +29,7 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
     }
 
     fn label(&self, state: usize) -> usize {
-        if state % 2 == 0 { self.blank } else { self.labels[state / 2] }
+        if state.is_multiple_of(2) { self.blank } else { self.labels[state / 2] }
     }
 
     /// Whether a path may come to `state` from two states below: not to a blank, and not between
@@ -42,8 +42,8 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
     fn forward(&self, alpha: &mut [f64]) {
         let n = self.states();
         alpha.fill(f64::NEG_INFINITY);
-        for s in 0..n.min(2) {
-            alpha[s] = (self.log_prob)(0, self.label(s));
+        for (s, a) in alpha.iter_mut().enumerate().take(n.min(2)) {
+            *a = (self.log_prob)(0, self.label(s));
         }
         for t in 1..self.steps {
             let (earlier, row) = alpha[(t - 1) * n..(t + 1) * n].split_at_mut(n);
@@ -65,7 +65,7 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
     fn backward(&self, t: usize, later: &[f64], row: &mut [f64]) {
         let n = self.states();
         let from = |s: usize| later[s] + (self.log_prob)(t + 1, self.label(s));
-        for s in 0..n {
+        for (s, entry) in row.iter_mut().enumerate() {
             let mut sum = from(s);
             if s + 1 < n {
                 sum = log_add(sum, from(s + 1));
@@ -73,7 +73,7 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
             if s + 2 < n && self.skips(s + 2) {
                 sum = log_add(sum, from(s + 2));
             }
-            row[s] = sum;
+            *entry = sum;
         }
     }
 

@@ -39,14 +39,14 @@ fn check(
             format!("{:?}", target.shape),
         ));
     }
-    if let Some(weight) = weight {
-        if weight.dtype != dtype || weight.shape.as_slice() != &scores[1..2] {
-            return Err(Error::shape(
-                operator,
-                format!("a weight of {} for each of {} classes", dtype.name(), scores[1]),
-                format!("{} {:?}", weight.dtype.name(), weight.shape),
-            ));
-        }
+    if let Some(weight) = weight
+        && (weight.dtype != dtype || weight.shape.as_slice() != &scores[1..2])
+    {
+        return Err(Error::shape(
+            operator,
+            format!("a weight of {} for each of {} classes", dtype.name(), scores[1]),
+            format!("{} {:?}", weight.dtype.name(), weight.shape),
+        ));
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ impl Kernel for Trilu {
         let (rows, cols) = (out.shape()[out.rank() - 2], out.shape()[out.rank() - 1]);
         for_size!(out.dtype(), T => {
             let (from, to) = (x.as_ptr::<T>(), out.as_mut_ptr::<T>());
-            for row in 0..if cols == 0 { 0 } else { out.size() / cols } {
+            for row in 0..out.size().checked_div(cols).unwrap_or(0) {
                 let first = ((row % rows) as i64).saturating_add(self.k);
                 // Columns [0, cut) belong to the lower part.
                 let edge = if self.upper { first } else { first.saturating_add(1) };

@@ -72,11 +72,11 @@ impl Resize {
         if resize.sizes.is_none() && resize.scales.is_none() {
             return Err(Error::attribute(OP, "sizes or scales", "neither"));
         }
-        if let Some(scales) = &resize.scales {
-            if scales.iter().any(|s| !s.is_finite() || *s <= 0.0) {
-                let got = format!("{scales:?}");
-                return Err(Error::attribute(OP, "finite scales above 0", got));
-            }
+        if let Some(scales) = &resize.scales
+            && scales.iter().any(|s| !s.is_finite() || *s <= 0.0)
+        {
+            let got = format!("{scales:?}");
+            return Err(Error::attribute(OP, "finite scales above 0", got));
         }
         if options.transformation == Transformation::CropAndResize && resize.roi.is_none() {
             return Err(Error::attribute(OP, "a roi for tf_crop_and_resize", "none"));
