@@ -11,6 +11,9 @@ use crate::kernels::gemm::product::{Product, Right, try_for_each};
 use crate::scratch::Scratch;
 use crate::simd::{Simd, WithSimd, dispatch, isa};
 
+/// Rows of a sequence from which the weights' gradients are computed transposed.
+const LONG: usize = 2048;
+
 /// Where the gradients of one direction's parameters go.
 #[derive(Clone, Copy)]
 pub(super) struct Gradients<E> {
@@ -305,18 +308,6 @@ impl<E: Gate> Backward<'_, E> {
         let op = self.operator;
         let gradients = self.gradients[d];
         let width = |n: usize| n as isize;
-        let product = |m, n, k, a, b, start, c: *mut E| Product {
-            m,
-            n,
-            k,
-            a,
-            b: Right::Matrix(b),
-            start,
-            c,
-            c_rows: n as isize,
-            c_columns: 1,
-            relu: false,
-        };
         // SAFETY: dgates has `all` rows of `blocks` elements; the others are as documented.
         unsafe {
             let rows = Matrix::new(dgates.cast_const(), blocks, 1);
@@ -326,11 +317,37 @@ impl<E: Gate> Backward<'_, E> {
             } else {
                 Start::Load { ptr: self.dx.cast_const(), stride: width(input) }
             };
-            product(all, input, columns, rows, ih, start, self.dx).run(op, isa())?;
-            let gates = rows.transposed();
+            let product = Product {
+                m: all,
+                n: input,
+                k: columns,
+                a: rows,
+                b: Right::Matrix(ih),
+                start,
+                c: self.dx,
+                c_rows: width(input),
+                c_columns: 1,
+                relu: false,
+            };
+            product.run(op, isa())?;
+            // A product of many rows is written transposed, so that both operands are read by rows.
+            let weights = |inputs: Matrix<E>, m: usize, gates: Matrix<E>, n: usize, c| {
+                let turned = all >= LONG;
+                Product {
+                    m: if turned { m } else { n },
+                    n: if turned { n } else { m },
+                    k: all,
+                    a: if turned { inputs } else { gates }.transposed(),
+                    b: Right::Matrix(if turned { gates } else { inputs }),
+                    start: Start::Zero,
+                    c,
+                    c_rows: if turned { 1 } else { m as isize },
+                    c_columns: if turned { m as isize } else { 1 },
+                    relu: false,
+                }
+            };
             let inputs = Matrix::new(x, width(input), 1);
-            product(columns, input, all, gates, inputs, Start::Zero, gradients.ih)
-                .run(op, isa())?;
+            weights(inputs, input, rows, columns, gradients.ih).run(op, isa())?;
 
             let mut scratch = Scratch::new(op, all * hidden * size_of::<E>())?;
             let states = scratch.as_mut::<E>().as_mut_ptr();
@@ -338,11 +355,11 @@ impl<E: Gate> Backward<'_, E> {
             let states = Matrix::new(states.cast_const(), width(hidden), 1);
             let apart = matches!(self.cell, Cell::Gru { .. });
             let first = if apart { 2 * hidden } else { columns };
-            product(first, hidden, all, gates, states, Start::Zero, gradients.hh).run(op, isa())?;
+            weights(states, hidden, rows, first, gradients.hh).run(op, isa())?;
             if apart {
-                let last = Matrix::new(dgates.add(3 * hidden).cast_const(), 1, blocks);
+                let last = Matrix::new(dgates.add(3 * hidden).cast_const(), blocks, 1);
                 let to = gradients.hh.add(first * hidden);
-                product(hidden, hidden, all, last, states, Start::Zero, to).run(op, isa())?;
+                weights(states, hidden, last, hidden, to).run(op, isa())?;
             }
             if !gradients.b_ih.is_null() {
                 let sum = |from: *const E, count: usize, to: *mut E| {

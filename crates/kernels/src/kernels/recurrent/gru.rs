@@ -83,7 +83,8 @@ impl<E: Gate> Step<E> {
         count: usize,
     ) {
         let n = self.hidden;
-        let [r, z] = self.order.map(|block| block * n + j);
+        let [r, z] = self.order;
+        let (r, z) = (r * n + j, z * n + j);
         let [of_gates, of_n, _] = self.functions;
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {

@@ -72,7 +72,8 @@ impl<E: Gate> Step<E> {
         count: usize,
     ) {
         let n = self.hidden;
-        let [i, f, g, o] = self.order.map(|block| block * n + j);
+        let [i, f, g, o] = self.order;
+        let (i, f, g, o) = (i * n + j, f * n + j, g * n + j, o * n + j);
         let [of_gates, of_g, of_c] = self.functions;
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {
