@@ -64,6 +64,8 @@ def strided(a: Tensor) -> Tensor:
 
 def transposed(a: Tensor) -> Tensor:
     """The same elements in memory in the reverse order of axes."""
+    if a.ndim == 0:
+        return a
     return np.ascontiguousarray(a.T).T
 
 
