@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image as Pictures
 from PIL import ImageDraw, ImageFont
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -24,13 +25,17 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     narrowest, widest = comparison.widths
     table = Table(
         title=f"{comparison.lines} held-out lines, {narrowest} to {widest} pixels wide, "
-        f"each read in batches of {', '.join(map(str, BATCH_SIZES))}"
+        f"each read in batches of {', '.join(map(str, BATCH_SIZES))}",
+        caption="largest difference: of log-probabilities, from the eager model",
+        box=SIMPLE_HEAD,
+        padding=(0, 0, 0, 1),
+        pad_edge=False,
     )
-    table.add_column("engine")
-    table.add_column("character error", justify="right")
-    table.add_column("largest difference\nfrom the eager model", justify="right")
+    table.add_column("engine", no_wrap=True)
+    table.add_column("character\nerror", justify="right", no_wrap=True)
+    table.add_column("largest\ndifference", justify="right", no_wrap=True)
     for size in BATCH_SIZES:
-        table.add_column(f"ms per line\nbatch {size}", justify="right")
+        table.add_column(f"ms/line\nbatch {size}", justify="right", no_wrap=True)
     for engine in comparison.engines:
         table.add_row(
             engine.name,
