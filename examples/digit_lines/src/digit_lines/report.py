@@ -25,7 +25,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
     narrowest, widest = comparison.widths
     table = Table(
         title=f"{comparison.lines} held-out lines, {narrowest} to {widest} pixels wide, "
-        f"each read in batches of {', '.join(map(str, BATCH_SIZES))}",
+        f"in batches of {', '.join(map(str, BATCH_SIZES))}",
         caption="largest difference: of log-probabilities, from the eager model",
         box=SIMPLE_HEAD,
         padding=(0, 0, 0, 1),
