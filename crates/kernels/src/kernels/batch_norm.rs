@@ -17,7 +17,7 @@ use crate::kernels::function::check_float;
 use crate::kernels::number::Number;
 use crate::kernels::reduce::Sum;
 use crate::parallel;
-use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use crate::simd::{LANES, PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -148,11 +148,11 @@ fn planes<T: Number, const N: usize, const K: usize>(
             match &repeated {
                 Some(c) => {
                     let c = c.each_ref().map(|c| c.as_ptr());
-                    dispatch(Sample { ins, c, to, n: length, f });
+                    vectorized(Sample { ins, c, to, n: length, f });
                 }
                 None => {
                     let c = rounded.each_ref().map(|c| c[part % channels]);
-                    dispatch(Plane { ins, c, to, n: length, f });
+                    vectorized(Plane { ins, c, to, n: length, f });
                 }
             }
         }
@@ -167,12 +167,12 @@ struct Plane<T, const N: usize, const K: usize, F> {
     f: F,
 }
 
-impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> WithSimd
+impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> PlainLoop
     for Plane<T, N, K, F>
 {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         each_place(self.n, self.ins, self.to, |_, x| (self.f)(x, self.c));
     }
 }
@@ -185,12 +185,12 @@ struct Sample<T, const N: usize, const K: usize, F> {
     f: F,
 }
 
-impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> WithSimd
+impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> PlainLoop
     for Sample<T, N, K, F>
 {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         each_place(self.n, self.ins, self.to, |i, x| {
             // SAFETY: the coefficients are repeated for every place.
             (self.f)(x, self.c.map(|p| unsafe { *p.add(i) }))
@@ -416,7 +416,7 @@ fn gradient<T: Number + Store>(
                 let len = source.piece(at, (c + 1) * n - at);
                 let x = source.block(at, len, &mut slot, &mut (usize::MAX, 0)).cast::<T>();
                 let g = source_g.block(at, len, &mut slot_g, &mut (usize::MAX, 0)).cast::<T>();
-                dispatch(Moments { x, g, n: len, mean: T::from_f64(mean[c]), lanes: &mut lanes });
+                vectorized(Moments { x, g, n: len, mean: T::from_f64(mean[c]), lanes: &mut lanes });
                 at += len;
             }
             let tree = |mut l: [f64; LANES]| {
@@ -461,10 +461,10 @@ struct Moments<'a, T> {
     lanes: &'a mut [[f64; LANES]; 2],
 }
 
-impl<T: Number> WithSimd for Moments<'_, T> {
+impl<T: Number> PlainLoop for Moments<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         let [mut sums, mut products] = *self.lanes;
         let whole = self.n - self.n % LANES;
         // SAFETY: pieces of `n` elements.

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::number::{Number, for_number};
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl<O: Operation> Kernel for Arithmetic<O> {
         for_number!(a.dtype(), T => {
             elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
                 let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
-                dispatch(Zip { operation: self.0, a, b, out });
+                vectorized(Zip { operation: self.0, a, b, out });
             });
         });
         Ok(())
@@ -138,10 +138,10 @@ pub(crate) struct Zip<'a, T, O> {
     pub out: &'a mut [T],
 }
 
-impl<T: Number, O: Operation> WithSimd for Zip<'_, T, O> {
+impl<T: Number, O: Operation> PlainLoop for Zip<'_, T, O> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for ((x, y), z) in self.a.iter().zip(self.b).zip(self.out) {
             *z = self.operation.apply(*x, *y);
         }

@@ -8,7 +8,7 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::number::{Number, for_number};
 use crate::kernels::unary::{NumberFunction, numeric};
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -82,7 +82,7 @@ impl Kernel for Clip {
                 } else {
                     Bound::One(max)
                 };
-                dispatch(Limit { x: span.input::<T>(0), min, max, y: span.output::<T>(0) });
+                vectorized(Limit { x: span.input::<T>(0), min, max, y: span.output::<T>(0) });
             });
         });
         Ok(())
@@ -128,10 +128,10 @@ struct Limit<'a, T> {
     y: &'a mut [T],
 }
 
-impl<T: Number> WithSimd for Limit<'_, T> {
+impl<T: Number> PlainLoop for Limit<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for (i, (x, y)) in self.x.iter().zip(self.y).enumerate() {
             let min = match self.min {
                 Bound::One(v) => v,

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::number::{Number, for_number};
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -75,7 +75,7 @@ impl<R: Relation> Kernel for Comparison<R> {
         for_number!(a.dtype(), T => {
             elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
                 let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output(0));
-                dispatch(Compare { relation: self.0, a, b, out });
+                vectorized(Compare { relation: self.0, a, b, out });
             });
         });
         Ok(())
@@ -93,10 +93,10 @@ struct Compare<'a, T, R> {
     out: &'a mut [Bool],
 }
 
-impl<T: Number, R: Relation> WithSimd for Compare<'_, T, R> {
+impl<T: Number, R: Relation> PlainLoop for Compare<'_, T, R> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for ((x, y), z) in self.a.iter().zip(self.b).zip(self.out) {
             *z = Bool(u8::from(self.relation.holds(*x, *y)));
         }

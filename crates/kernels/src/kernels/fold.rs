@@ -12,7 +12,7 @@ use crate::kernels::blocks::{Slot, Source, computed};
 use crate::kernels::cast::to_odd_f32;
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::parallel;
-use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use crate::simd::{LANES, PlainLoop, vectorized};
 use half::{bf16, f16};
 use std::borrow::Cow;
 use std::ops::Range;
@@ -162,7 +162,7 @@ pub(crate) fn fold_row<T: Element, F: Fold<T>>(
 ) -> F::Out {
     let mut lanes = [f.start(); LANES];
     source.pieces::<T>(output * count, count, slot, |x| {
-        dispatch(Piece { f, lanes: &mut lanes, x });
+        vectorized(Piece { f, lanes: &mut lanes, x });
     });
     f.finish(tree(f, lanes), count)
 }
@@ -186,10 +186,10 @@ struct Piece<'a, T, F: Fold<T>> {
     x: &'a [T],
 }
 
-impl<T: Copy, F: Fold<T>> WithSimd for Piece<'_, T, F> {
+impl<T: Copy, F: Fold<T>> PlainLoop for Piece<'_, T, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         let mut lanes = *self.lanes;
         let (whole, tail) = self.x.as_chunks::<LANES>();
         for x in whole {
@@ -230,7 +230,7 @@ fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, width: usize, out: &A
             let first = tile * TILE;
             let n = TILE.min(width - first);
             lanes[..LANES * n].fill(f.start());
-            dispatch(Columns {
+            vectorized(Columns {
                 f,
                 // SAFETY: inside the array.
                 base: unsafe { base.0.offset(starts.at(group) + first as isize) },
@@ -292,10 +292,10 @@ struct Columns<'a, T, F: Fold<T>> {
     lanes: &'a mut [F::Acc],
 }
 
-impl<T: Copy, F: Fold<T>> WithSimd for Columns<'_, T, F> {
+impl<T: Copy, F: Fold<T>> PlainLoop for Columns<'_, T, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         let (f, n) = (self.f, self.n);
         let mut lane = 0;
         self.steps.for_each(|offset| {

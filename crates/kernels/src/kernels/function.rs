@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, Halves, Span};
-use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use crate::simd::{LANES, PlainLoop, Simd, WithSimd, dispatch, vectorized};
 use smallvec::smallvec;
 
 /// A function of one number, on 16 lanes of f32 and in f64.
@@ -70,7 +70,7 @@ impl<F: Function> Kernel for Unary<F> {
 
 pub(crate) fn unary<F: Function>(f: F, x: &Array, outputs: &[Array]) {
     let body = |span: &Span<'_>| match computed(x.dtype()) {
-        DType::F64 => dispatch(Double { f, x: span.input(0), y: span.output(0) }),
+        DType::F64 => vectorized(Double { f, x: span.input(0), y: span.output(0) }),
         _ => dispatch(Single { f, x: span.input(0), y: span.output(0) }),
     };
     elementwise::map(&[x], outputs, F::GRAIN, Halves::Widened, &body);
@@ -109,10 +109,10 @@ struct Double<'a, F> {
     y: &'a mut [f64],
 }
 
-impl<F: Function> WithSimd for Double<'_, F> {
+impl<F: Function> PlainLoop for Double<'_, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for (x, y) in self.x.iter().zip(self.y) {
             *y = self.f.double(*x);
         }
@@ -149,7 +149,7 @@ impl<F: Function2> Kernel for Binary<F> {
 pub(crate) fn binary<F: Function2>(f: F, x: &Array, y: &Array, outputs: &[Array]) {
     let body = |span: &Span<'_>| match computed(outputs[0].dtype()) {
         DType::F64 => {
-            dispatch(Double2 { f, x: span.input(0), y: span.input(1), z: span.output(0) });
+            vectorized(Double2 { f, x: span.input(0), y: span.input(1), z: span.output(0) });
         }
         _ => dispatch(Single2 { f, x: span.input(0), y: span.input(1), z: span.output(0) }),
     };
@@ -192,10 +192,10 @@ struct Double2<'a, F> {
     z: &'a mut [f64],
 }
 
-impl<F: Function2> WithSimd for Double2<'_, F> {
+impl<F: Function2> PlainLoop for Double2<'_, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for ((x, y), z) in self.x.iter().zip(self.y).zip(self.z) {
             *z = self.f.double(*x, *y);
         }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::for_size;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::ops::{BitAnd, BitOr, BitXor, Not};
 use std::sync::Arc;
@@ -99,12 +99,12 @@ impl Kernel for Bits {
                 let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
                 let width = T::BITS as u64;
                 match op {
-                    Op::And => dispatch(Zip { f: T::bitand, a, b, out }),
-                    Op::Or => dispatch(Zip { f: T::bitor, a, b, out }),
-                    Op::Xor => dispatch(Zip { f: T::bitxor, a, b, out }),
+                    Op::And => vectorized(Zip { f: T::bitand, a, b, out }),
+                    Op::Or => vectorized(Zip { f: T::bitor, a, b, out }),
+                    Op::Xor => vectorized(Zip { f: T::bitxor, a, b, out }),
                     Op::ShiftLeft => {
                         let f = |x: T, by: T| if (by as u64) < width { x << by } else { 0 };
-                        dispatch(Zip { f, a, b, out });
+                        vectorized(Zip { f, a, b, out });
                     }
                     Op::ShiftRight => {
                         let f = |x: T, by: T| {
@@ -116,7 +116,7 @@ impl Kernel for Bits {
                                 x >> by
                             }
                         };
-                        dispatch(Zip { f, a, b, out });
+                        vectorized(Zip { f, a, b, out });
                     }
                 }
             });
@@ -136,10 +136,10 @@ struct Zip<'a, T, F> {
     out: &'a mut [T],
 }
 
-impl<T: Copy, F: Fn(T, T) -> T> WithSimd for Zip<'_, T, F> {
+impl<T: Copy, F: Fn(T, T) -> T> PlainLoop for Zip<'_, T, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for ((x, y), z) in self.a.iter().zip(self.b).zip(self.out) {
             *z = (self.f)(*x, *y);
         }

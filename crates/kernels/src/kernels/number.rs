@@ -29,6 +29,8 @@ pub(crate) trait Number: Element + PartialOrd {
     /// Saturating, NaN to 0 for integers; correctly rounded for floats.
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
+    /// Exact for integers.
+    fn to_i128(self) -> i128;
 
     /// NaN if either is NaN; of equal ones, `self`.
     #[inline(always)]
@@ -79,6 +81,10 @@ macro_rules! float {
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline(always)]
             fn to_f64(self) -> f64 { f64::from(self) }
+            #[inline(always)]
+            fn to_i128(self) -> i128 {
+                self as i128
+            }
         }
     )*};
 }
@@ -133,6 +139,10 @@ macro_rules! integer {
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline(always)]
             fn to_f64(self) -> f64 { self as f64 }
+            #[inline(always)]
+            fn to_i128(self) -> i128 {
+                i128::from(self)
+            }
         }
     )*};
 }

@@ -8,7 +8,7 @@ use crate::kernels::elementwise::{self, COSTLY, Halves, Span};
 use crate::kernels::function::{Binary, Function2};
 use crate::kernels::number::{Number, for_number};
 use crate::math;
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, Simd, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -59,19 +59,19 @@ impl Kernel for Pow {
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let (Some(x), Some(y)) = (inputs[0], inputs[1]) else { return Ok(()) };
+        let exponents = !y.dtype().is_float() && !x.dtype().is_float();
         for_number!(x.dtype(), T => for_number!(y.dtype(), U => {
             elementwise::map(&[x, y], outputs, COSTLY, Halves::Widened, &|span: &Span<'_>| {
                 let (x, y, z) = (span.input::<T>(0), span.input::<U>(1), span.output::<T>(0));
-                if T::FLOAT {
-                    floats(x, y, z);
-                } else if U::FLOAT {
+                if exponents {
                     for ((x, y), z) in x.iter().zip(y).zip(z) {
-                        *z = T::from_f64(math::pow_f64(x.to_f64(), y.to_f64()));
+                        *z = integer_power(*x, y.to_i128());
                     }
+                } else if T::FLOAT && y.iter().all(|&y| y == U::from_f64(2.0)) {
+                    // The same bits as in f64, where the product is exact for f32.
+                    vectorized(Squares { x, z });
                 } else {
-                    for ((x, y), z) in x.iter().zip(y).zip(z) {
-                        *z = integer_power(*x, *y);
-                    }
+                    chunks(x, y, z);
                 }
             });
         }));
@@ -83,40 +83,53 @@ impl Kernel for Pow {
     }
 }
 
-/// Blocks with one exponent throughout take the vectorised formula of that exponent; the formulas
-/// are the same ones that [`float_power`] takes element by element.
-fn floats<T: Number, U: Number>(x: &[T], y: &[U], z: &mut [T]) {
-    let first = y[0];
-    if y.iter().all(|y| *y == first) {
-        dispatch(Fixed { x, z, y: first.to_f64() });
-    } else {
-        for ((x, y), z) in x.iter().zip(y).zip(z) {
-            *z = T::from_f64(float_power(x.to_f64(), y.to_f64()));
+struct Squares<'a, T> {
+    x: &'a [T],
+    z: &'a mut [T],
+}
+
+impl<T: Number> PlainLoop for Squares<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, z) in self.x.iter().zip(self.z) {
+            *z = x.mul(*x);
         }
     }
 }
 
-struct Fixed<'a, T> {
-    x: &'a [T],
-    z: &'a mut [T],
-    y: f64,
+/// Powers in f64, some at a time.
+fn chunks<T: Number, U: Number>(x: &[T], y: &[U], z: &mut [T]) {
+    const AT_ONCE: usize = 128;
+    let mut buffers = [[0.0; AT_ONCE]; 3];
+    let [base, exponent, power] = &mut buffers;
+    for ((x, y), z) in x.chunks(AT_ONCE).zip(y.chunks(AT_ONCE)).zip(z.chunks_mut(AT_ONCE)) {
+        let n = z.len();
+        for (to, x) in base.iter_mut().zip(x) {
+            *to = x.to_f64();
+        }
+        for (to, y) in exponent.iter_mut().zip(y) {
+            *to = y.to_f64();
+        }
+        vectorized(Powers { x: &base[..n], y: &exponent[..n], z: &mut power[..n] });
+        for (z, from) in z.iter_mut().zip(power.iter()) {
+            *z = T::from_f64(*from);
+        }
+    }
 }
 
-impl<T: Number> WithSimd for Fixed<'_, T> {
+struct Powers<'a> {
+    x: &'a [f64],
+    y: &'a [f64],
+    z: &'a mut [f64],
+}
+
+impl PlainLoop for Powers<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let y = self.y;
-        let pairs = self.x.iter().zip(self.z);
-        if y == 2.0 {
-            // The same bits as in f64, where the product is exact for f32.
-            pairs.for_each(|(x, z)| *z = x.mul(*x));
-        } else if y == 3.0 {
-            pairs.for_each(|(x, z)| *z = T::from_f64(x.to_f64() * x.to_f64() * x.to_f64()));
-        } else if y == 0.5 {
-            pairs.for_each(|(x, z)| *z = T::from_f64(square_root(x.to_f64())));
-        } else {
-            pairs.for_each(|(x, z)| *z = T::from_f64(float_power(x.to_f64(), y)));
+    fn run(self) {
+        for ((x, y), z) in self.x.iter().zip(self.y).zip(self.z) {
+            *z = float_power(*x, *y);
         }
     }
 }
@@ -145,25 +158,24 @@ fn float_power(x: f64, y: f64) -> f64 {
 }
 
 /// By repeated squaring, wrapping.
-fn integer_power<T: Number, U: Number>(x: T, y: U) -> T {
+fn integer_power<T: Number>(x: T, y: i128) -> T {
     let minus_one = T::ZERO.sub(T::ONE);
-    if y < U::ZERO {
-        return if x == T::ONE {
+    if y < 0 {
+        return if x == T::ONE || x == minus_one && x < T::ZERO && y % 2 != 0 {
             x
         } else if x == minus_one && x < T::ZERO {
-            if y.rem(U::from_f64(2.0)) == U::ZERO { T::ONE } else { x }
+            T::ONE
         } else {
             T::ZERO
         };
     }
     let (mut result, mut base, mut rest) = (T::ONE, x, y);
-    let two = U::from_f64(2.0);
-    while rest > U::ZERO {
-        if rest.rem(two) != U::ZERO {
+    while rest > 0 {
+        if rest % 2 != 0 {
             result = result.mul(base);
         }
         base = base.mul(base);
-        rest = rest.div(two);
+        rest /= 2;
     }
     result
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::for_size;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl Kernel for Where {
         for_size!(a.dtype(), T => {
             elementwise::map(&[c, a, b], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
                 let (c, a, b) = (span.input::<Bool>(0), span.input::<T>(1), span.input::<T>(2));
-                dispatch(Select { c, a, b, out: span.output::<T>(0) });
+                vectorized(Select { c, a, b, out: span.output::<T>(0) });
             });
         });
         Ok(())
@@ -55,10 +55,10 @@ struct Select<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Copy> WithSimd for Select<'_, T> {
+impl<T: Copy> PlainLoop for Select<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for (((c, a), b), z) in self.c.iter().zip(self.a).zip(self.b).zip(self.out) {
             let (a, b) = (*a, *b);
             *z = if c.get() { a } else { b };

@@ -11,7 +11,7 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::{in_full_precision, map_rows};
 use crate::kernels::function::check_float;
 use crate::math;
-use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use crate::simd::{LANES, PlainLoop, Simd, WithSimd, dispatch, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -71,7 +71,7 @@ impl Kernel for Softmax {
         if !self.gradient {
             return in_full_precision(&[x], outputs, |x, out| match x[0].dtype() {
                 DType::F64 => map_rows::<f64, 1>(name, [&x[0]], &out[0], axis, &|[x], y, n| {
-                    dispatch(Row64 { x, y, n, log });
+                    vectorized(Row64 { x, y, n, log });
                 }),
                 _ => map_rows::<f32, 1>(name, [&x[0]], &out[0], axis, &|[x], y, n| {
                     dispatch(Row { x, y, n, log });
@@ -82,7 +82,7 @@ impl Kernel for Softmax {
         in_full_precision(&[x, g], outputs, |i, out| match i[0].dtype() {
             DType::F64 => {
                 map_rows::<f64, 2>(name, [&i[0], &i[1]], &out[0], axis, &|[y, g], d, n| {
-                    dispatch(Grad64 { y, g, d, n, log });
+                    vectorized(Grad64 { y, g, d, n, log });
                 })
             }
             _ => map_rows::<f32, 2>(name, [&i[0], &i[1]], &out[0], axis, &|[y, g], d, n| {
@@ -188,10 +188,10 @@ struct Row64 {
     log: bool,
 }
 
-impl WithSimd for Row64 {
+impl PlainLoop for Row64 {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         let Self { x, y, n, log } = self;
         // SAFETY: rows of `n` elements; each element of x is read before its place in y is written.
         unsafe {
@@ -271,10 +271,10 @@ struct Grad64 {
     log: bool,
 }
 
-impl WithSimd for Grad64 {
+impl PlainLoop for Grad64 {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         let Self { y, g, d, n, log } = self;
         let mut lanes = [0.0; LANES];
         // SAFETY: rows of `n` elements; elements are read before their place in d is written.

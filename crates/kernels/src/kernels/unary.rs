@@ -14,7 +14,7 @@ use crate::kernels::elementwise::{self, CHEAP, COSTLY, Halves, Span};
 use crate::kernels::function::{Function, Unary, check_float};
 use crate::kernels::number::{Number, for_number};
 use crate::math;
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, Simd, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -183,7 +183,7 @@ impl<F: NumberFunction> Kernel for Numeric<F> {
 pub(crate) fn numeric<F: NumberFunction>(f: F, x: &Array, outputs: &[Array]) {
     for_number!(x.dtype(), T => {
         elementwise::map(&[x], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
-            dispatch(Map { f, x: span.input::<T>(0), y: span.output::<T>(0) });
+            vectorized(Map { f, x: span.input::<T>(0), y: span.output::<T>(0) });
         });
     });
 }
@@ -194,10 +194,10 @@ struct Map<'a, T, F> {
     y: &'a mut [T],
 }
 
-impl<T: Number, F: NumberFunction> WithSimd for Map<'_, T, F> {
+impl<T: Number, F: NumberFunction> PlainLoop for Map<'_, T, F> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         for (x, y) in self.x.iter().zip(self.y) {
             *y = self.f.apply(*x);
         }

@@ -10,7 +10,7 @@ use crate::kernels::binary::{Add, Operation, Zip};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::number::{Number, for_number};
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn pair<O: Operation>(operation: O, a: &Array, b: &Array, outputs: &[Array]) {
     for_number!(a.dtype(), T => {
         elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
             let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
-            dispatch(Zip { operation, a, b, out });
+            vectorized(Zip { operation, a, b, out });
         });
     });
 }
@@ -134,7 +134,7 @@ impl<O: Operation> Variadic<O> {
                     (0..arrays.len()).map(|k| span.input::<T>(k)).collect();
                 let divisor = T::from_f64(divisor as f64);
                 let out = span.output::<T>(0);
-                dispatch(Fold { operation: self.operation, inputs: &inputs, out, divisor });
+                vectorized(Fold { operation: self.operation, inputs: &inputs, out, divisor });
             });
         });
     }
@@ -147,10 +147,10 @@ struct Fold<'a, T, O> {
     divisor: T,
 }
 
-impl<T: Number, O: Operation> WithSimd for Fold<'_, T, O> {
+impl<T: Number, O: Operation> PlainLoop for Fold<'_, T, O> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run(self) {
         let (first, rest) = (self.inputs[0], &self.inputs[1..]);
         let Some((second, rest)) = rest.split_first() else {
             self.out.copy_from_slice(first);

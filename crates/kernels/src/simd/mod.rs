@@ -110,6 +110,26 @@ fn probe_cached() -> Isa {
     *BEST.get_or_init(probe)
 }
 
+/// A loop of plain Rust arithmetic that the compiler vectorises by itself: the bits do not depend on
+/// how it does.
+pub trait PlainLoop {
+    type Output;
+    /// Must be `#[inline(always)]`, so that the body is compiled with the caller's instructions.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs a plain loop with 256-bit instructions where the CPU has them. It is compiled twice only,
+/// where a body over [`Simd`] is compiled for every instruction set.
+#[inline]
+pub fn vectorized<L: PlainLoop>(body: L) -> L::Output {
+    #[cfg(target_arch = "x86_64")]
+    if isa() != Isa::Scalar {
+        // SAFETY: both other instruction sets have AVX2 and FMA.
+        return unsafe { avx2::run_plain(body) };
+    }
+    body.run()
+}
+
 /// Fused multiply-add of one f32 without the instruction: exact product in f64, the sum rounded to
 /// odd in f64, then rounded once to f32 (Boldo and Melquiond, "Emulation of FMA and correctly
 /// rounded sums", 2008; 53 >= 2 * 24 + 2 bits make the last step innocuous).
