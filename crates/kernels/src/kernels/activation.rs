@@ -3,7 +3,7 @@
 
 use crate::kernel::Entry;
 use crate::kernels::elementwise::CHEAP;
-use crate::kernels::function::{Binary, Function, Function2, Unary};
+use crate::kernels::function::{Binary, Function, Function2, Unary, through_f64};
 use crate::math;
 use crate::simd::Simd;
 use std::sync::Arc;
@@ -235,6 +235,9 @@ impl Function for Mish {
     #[inline(always)]
     fn single<S: Simd>(self, s: S, x: S::F) -> S::F {
         math::through_f64!(s, x => self.double(x))
+    }
+    fn floats(self, x: &[f32], y: &mut [f32]) {
+        through_f64(self, x, y);
     }
     #[inline(always)]
     fn double(self, x: f64) -> f64 {

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::for_dtype;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::simd::{PlainLoop, vectorized};
 use half::{bf16, f16};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -62,6 +63,13 @@ impl Kernel for Cast {
             elementwise::map(&[x], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
                 span.output::<f32>(0).copy_from_slice(span.input(0));
             });
+        } else if from == DType::Bool {
+            for_dtype!(to, U => {
+                let (yes, no) = (U::of(Value::Small(1)), U::of(Value::Small(0)));
+                elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
+                    vectorized(Choose { x: span.input(0), y: span.output::<U>(0), yes, no });
+                });
+            });
         } else {
             for_dtype!(from, T => for_dtype!(to, U => {
                 elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
@@ -72,6 +80,24 @@ impl Kernel for Cast {
             }));
         }
         Ok(())
+    }
+}
+
+/// One of two values for each truth.
+struct Choose<'a, U> {
+    x: &'a [Bool],
+    y: &'a mut [U],
+    yes: U,
+    no: U,
+}
+
+impl<U: Copy> PlainLoop for Choose<'_, U> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.x.iter().zip(self.y) {
+            *y = if x.get() { self.yes } else { self.no };
+        }
     }
 }
 

@@ -14,6 +14,10 @@ pub(crate) trait Function: Copy + Send + Sync + 'static {
     const GRAIN: usize = elementwise::COSTLY;
     fn single<S: Simd>(self, s: S, x: S::F) -> S::F;
     fn double(self, x: f64) -> f64;
+    /// On a slice; functions that are computed in f64 replace it by [`through_f64`].
+    fn floats(self, x: &[f32], y: &mut [f32]) {
+        dispatch(Single { f: self, x, y });
+    }
 }
 
 /// A function of two numbers.
@@ -21,6 +25,53 @@ pub(crate) trait Function2: Copy + Send + Sync + 'static {
     const GRAIN: usize = elementwise::COSTLY;
     fn single<S: Simd>(self, s: S, x: S::F, y: S::F) -> S::F;
     fn double(self, x: f64, y: f64) -> f64;
+    /// On slices; functions that are computed in f64 replace it by [`through_f64_2`].
+    fn floats(self, x: &[f32], y: &[f32], z: &mut [f32]) {
+        dispatch(Single2 { f: self, x, y, z });
+    }
+}
+
+/// `y = f.double(x)`, rounded once.
+pub(crate) fn through_f64<F: Function>(f: F, x: &[f32], y: &mut [f32]) {
+    vectorized(Through { f, x, y });
+}
+
+/// `z = f.double(x, y)`, rounded once.
+pub(crate) fn through_f64_2<F: Function2>(f: F, x: &[f32], y: &[f32], z: &mut [f32]) {
+    vectorized(Through2 { f, x, y, z });
+}
+
+struct Through<'a, F> {
+    f: F,
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl<F: Function> PlainLoop for Through<'_, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.x.iter().zip(self.y) {
+            *y = self.f.double(f64::from(*x)) as f32;
+        }
+    }
+}
+
+struct Through2<'a, F> {
+    f: F,
+    x: &'a [f32],
+    y: &'a [f32],
+    z: &'a mut [f32],
+}
+
+impl<F: Function2> PlainLoop for Through2<'_, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for ((x, y), z) in self.x.iter().zip(self.y).zip(self.z) {
+            *z = self.f.double(f64::from(*x), f64::from(*y)) as f32;
+        }
+    }
 }
 
 /// `f(x)`, element by element.
@@ -71,7 +122,7 @@ impl<F: Function> Kernel for Unary<F> {
 pub(crate) fn unary<F: Function>(f: F, x: &Array, outputs: &[Array]) {
     let body = |span: &Span<'_>| match computed(x.dtype()) {
         DType::F64 => vectorized(Double { f, x: span.input(0), y: span.output(0) }),
-        _ => dispatch(Single { f, x: span.input(0), y: span.output(0) }),
+        _ => f.floats(span.input(0), span.output(0)),
     };
     elementwise::map(&[x], outputs, F::GRAIN, Halves::Widened, &body);
 }
@@ -151,7 +202,7 @@ pub(crate) fn binary<F: Function2>(f: F, x: &Array, y: &Array, outputs: &[Array]
         DType::F64 => {
             vectorized(Double2 { f, x: span.input(0), y: span.input(1), z: span.output(0) });
         }
-        _ => dispatch(Single2 { f, x: span.input(0), y: span.input(1), z: span.output(0) }),
+        _ => f.floats(span.input(0), span.input(1), span.output(0)),
     };
     elementwise::map(&[x, y], outputs, F::GRAIN, Halves::Widened, &body);
 }

@@ -17,10 +17,13 @@ mod elementwise;
 mod fold;
 mod function;
 mod gemm;
+mod group_norm;
 mod indexing;
+mod layer_norm;
 mod logical;
 mod losses;
 mod movement;
+mod norm_rows;
 mod number;
 mod optimizer;
 mod pool;
@@ -47,12 +50,14 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     comparison::KERNELS,
     conv::KERNELS,
     gemm::KERNELS,
+    group_norm::KERNELS,
     indexing::gather::KERNELS,
     indexing::index_add::KERNELS,
     indexing::one_hot::KERNELS,
     indexing::scatter::KERNELS,
     indexing::select::KERNELS,
     indexing::top_k::KERNELS,
+    layer_norm::KERNELS,
     logical::KERNELS,
     losses::ctc::KERNELS,
     losses::nll::KERNELS,

@@ -5,7 +5,8 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, COSTLY, Halves, Span};
-use crate::kernels::function::{Binary, Function2};
+use crate::kernels::fold::widened;
+use crate::kernels::function::{Binary, Function2, through_f64_2};
 use crate::kernels::number::{Number, for_number};
 use crate::math;
 use crate::simd::{PlainLoop, Simd, vectorized};
@@ -28,6 +29,9 @@ impl Function2 for Atan2 {
     #[inline(always)]
     fn single<S: Simd>(self, s: S, y: S::F, x: S::F) -> S::F {
         math::through_f64!(s, y, x => math::atan2_f64(y, x))
+    }
+    fn floats(self, y: &[f32], x: &[f32], angle: &mut [f32]) {
+        through_f64_2(self, y, x, angle);
     }
     #[inline(always)]
     fn double(self, y: f64, x: f64) -> f64 {
@@ -59,6 +63,15 @@ impl Kernel for Pow {
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let (Some(x), Some(y)) = (inputs[0], inputs[1]) else { return Ok(()) };
+        if x.dtype().is_float() && y.size() == 1 {
+            let y = exponent(y)?;
+            for_number!(x.dtype(), T => {
+                elementwise::map(&[x], outputs, COSTLY, Halves::Widened, &|span: &Span<'_>| {
+                    vectorized(Uniform { x: span.input::<T>(0), y, z: span.output::<T>(0) });
+                });
+            });
+            return Ok(());
+        }
         let exponents = !y.dtype().is_float() && !x.dtype().is_float();
         for_number!(x.dtype(), T => for_number!(y.dtype(), U => {
             elementwise::map(&[x, y], outputs, COSTLY, Halves::Widened, &|span: &Span<'_>| {
@@ -67,9 +80,6 @@ impl Kernel for Pow {
                     for ((x, y), z) in x.iter().zip(y).zip(z) {
                         *z = integer_power(*x, y.to_i128());
                     }
-                } else if T::FLOAT && y.iter().all(|&y| y == U::from_f64(2.0)) {
-                    // The same bits as in f64, where the product is exact for f32.
-                    vectorized(Squares { x, z });
                 } else {
                     chunks(x, y, z);
                 }
@@ -83,17 +93,48 @@ impl Kernel for Pow {
     }
 }
 
-struct Squares<'a, T> {
+/// The value of an array of one element.
+fn exponent(y: &Array) -> Result<f64> {
+    let y = widened(y)?;
+    let mut value = 0.0;
+    for_number!(y.dtype(), T => {
+        // SAFETY: one element of this type.
+        value = unsafe { *y.as_ptr::<T>() }.to_f64();
+    });
+    Ok(value)
+}
+
+/// One exponent for all: the formulas of [`float_power`], each in a loop of its own.
+struct Uniform<'a, T> {
     x: &'a [T],
+    y: f64,
     z: &'a mut [T],
 }
 
-impl<T: Number> PlainLoop for Squares<'_, T> {
+impl<T: Number> PlainLoop for Uniform<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        for (x, z) in self.x.iter().zip(self.z) {
-            *z = x.mul(*x);
+        let y = self.y;
+        let pairs = self.x.iter().zip(self.z);
+        if y == 2.0 {
+            for (x, z) in pairs {
+                // The same bits as in f64, where the product is exact for f32.
+                *z = x.mul(*x);
+            }
+        } else if y == 3.0 {
+            for (x, z) in pairs {
+                let x = x.to_f64();
+                *z = T::from_f64(x * x * x);
+            }
+        } else if y == 0.5 {
+            for (x, z) in pairs {
+                *z = T::from_f64(square_root(x.to_f64()));
+            }
+        } else {
+            for (x, z) in pairs {
+                *z = T::from_f64(float_power(x.to_f64(), y));
+            }
         }
     }
 }

@@ -307,7 +307,7 @@ impl<T: Number> Fold<T> for Product {
 }
 
 #[derive(Clone, Copy)]
-struct Maximum;
+pub(crate) struct Maximum;
 
 impl<T: Number + Store> Fold<T> for Maximum {
     type Acc = T;
@@ -331,7 +331,7 @@ impl<T: Number + Store> Fold<T> for Maximum {
 }
 
 #[derive(Clone, Copy)]
-struct Minimum;
+pub(crate) struct Minimum;
 
 impl<T: Number + Store> Fold<T> for Minimum {
     type Acc = T;

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, CHEAP, COSTLY, Halves, Span};
-use crate::kernels::function::{Function, Unary, check_float};
+use crate::kernels::function::{Function, Unary, check_float, through_f64};
 use crate::kernels::number::{Number, for_number};
 use crate::math;
 use crate::simd::{PlainLoop, Simd, vectorized};
@@ -35,7 +35,48 @@ macro_rules! function {
         }
     };
     ($name:ident, $double:path) => {
-        function!($name, COSTLY, |s, x| math::through_f64!(s, x => $double(x)), |y| $double(y));
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Function for $name {
+            #[inline(always)]
+            fn single<S: Simd>(self, s: S, x: S::F) -> S::F {
+                math::through_f64!(s, x => $double(x))
+            }
+            #[inline(always)]
+            fn double(self, x: f64) -> f64 {
+                $double(x)
+            }
+            fn floats(self, x: &[f32], y: &mut [f32]) {
+                through_f64(self, x, y);
+            }
+        }
+    };
+    ($name:ident, circular $double:path, $moderate:ident $moderate_path:path, $any:ident $any_path:path) => {
+        function!($moderate, $moderate_path);
+        function!($any, $any_path);
+        #[derive(Clone, Copy)]
+        struct $name;
+        impl Function for $name {
+            #[inline(always)]
+            fn single<S: Simd>(self, s: S, x: S::F) -> S::F {
+                math::through_f64!(s, x => $any_path(x))
+            }
+            #[inline(always)]
+            fn double(self, x: f64) -> f64 {
+                $double(x)
+            }
+            /// Moderate elements take the same formula either way; without others the loop has no
+            /// branch.
+            fn floats(self, x: &[f32], y: &mut [f32]) {
+                for (x, y) in x.chunks(256).zip(y.chunks_mut(256)) {
+                    if x.iter().fold(true, |all, x| all & math::is_moderate(*x)) {
+                        through_f64($moderate, x, y);
+                    } else {
+                        through_f64($any, x, y);
+                    }
+                }
+            }
+        }
     };
     ($name:ident, $single:path, $double:path) => {
         function!($name, COSTLY, |s, x| $single(s, x), |y| $double(y));
@@ -55,12 +96,12 @@ function!(Log1p, math::log1p, math::log1p_f64);
 function!(Tanh, math::tanh, math::tanh_f64);
 function!(Sigmoid, math::sigmoid, math::sigmoid_f64);
 function!(Erf, math::erf, math::erf_f64);
-function!(Softplus, math::softplus, math::softplus_f64);
+function!(Softplus, math::softplus_f64);
 function!(Log2, math::log2_f64);
 function!(Log10, math::log10_f64);
-function!(Sin, math::sin, math::sin_f64);
-function!(Cos, math::cos, math::cos_f64);
-function!(Tan, math::tan, math::tan_f64);
+function!(Sin, circular math::sin_f64, SinModerate math::sin_moderate, SinAny math::sin_of_f32);
+function!(Cos, circular math::cos_f64, CosModerate math::cos_moderate, CosAny math::cos_of_f32);
+function!(Tan, circular math::tan_f64, TanModerate math::tan_moderate, TanAny math::tan_of_f32);
 function!(Asin, math::asin_f64);
 function!(Acos, math::acos_f64);
 function!(Atan, math::atan_f64);

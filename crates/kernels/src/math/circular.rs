@@ -3,8 +3,7 @@
 //! bits of 2/π that matter.
 
 use super::logarithm::{fast_two_sum, two_product};
-use super::{polynomial_f64, through_f64};
-use crate::simd::Simd;
+use super::polynomial_f64;
 
 const TWO_OVER_PI: f64 = std::f64::consts::FRAC_2_PI;
 const HALF_PI: [f64; 3] =
@@ -214,38 +213,31 @@ pub fn tan_f64(x: f64) -> f64 {
     tan_from(x, reduced(x))
 }
 
-/// Whether all lanes may take the branch-free reduction, which the others take lane by lane.
+/// Whether the branch-free reduction holds.
 #[inline(always)]
-fn all_moderate<S: Simd>(s: S, x: S::F) -> bool {
-    s.mask_bits(s.lt(s.abs(x), s.splat(MODERATE as f32))) == u16::MAX
+#[must_use]
+pub fn is_moderate(x: f32) -> bool {
+    f64::from(x).abs() < MODERATE
 }
 
-/// sin, in f64 and rounded once.
-#[inline(always)]
-pub fn sin<S: Simd>(s: S, x: S::F) -> S::F {
-    if all_moderate(s, x) {
-        through_f64!(s, x => sin_from(x, reduced_moderate(x)))
-    } else {
-        through_f64!(s, x => sin_from(x, reduced_f32(x)))
-    }
+/// The functions of a value that came from f32: of moderate ones without a branch, and of any, with
+/// the same bits.
+macro_rules! of_f32 {
+    ($moderate:ident, $any:ident, |$x:ident, $reduced:ident| $body:expr) => {
+        #[inline(always)]
+        #[must_use]
+        pub fn $moderate($x: f64) -> f64 {
+            let $reduced = reduced_moderate($x);
+            $body
+        }
+        #[inline(always)]
+        #[must_use]
+        pub fn $any($x: f64) -> f64 {
+            let $reduced = reduced_f32($x);
+            $body
+        }
+    };
 }
-
-/// cos, in f64 and rounded once.
-#[inline(always)]
-pub fn cos<S: Simd>(s: S, x: S::F) -> S::F {
-    if all_moderate(s, x) {
-        through_f64!(s, x => cos_from(reduced_moderate(x)))
-    } else {
-        through_f64!(s, x => cos_from(reduced_f32(x)))
-    }
-}
-
-/// tan, in f64 and rounded once.
-#[inline(always)]
-pub fn tan<S: Simd>(s: S, x: S::F) -> S::F {
-    if all_moderate(s, x) {
-        through_f64!(s, x => tan_from(x, reduced_moderate(x)))
-    } else {
-        through_f64!(s, x => tan_from(x, reduced_f32(x)))
-    }
-}
+of_f32!(sin_moderate, sin_of_f32, |x, r| sin_from(x, r));
+of_f32!(cos_moderate, cos_of_f32, |x, r| cos_from(r));
+of_f32!(tan_moderate, tan_of_f32, |x, r| tan_from(x, r));

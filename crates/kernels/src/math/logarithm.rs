@@ -102,7 +102,8 @@ fn log_parts(x: f64) -> (f64, f64, f64) {
     let scaled = if subnormal { x * 18_014_398_509_481_984.0 } else { x };
     let sqrt_half = 0x3fe6_a09e_667f_3bcdi64;
     let offset = scaled.to_bits().cast_signed().wrapping_sub(sqrt_half);
-    let k = (offset >> 52) as f64 - if subnormal { 54.0 } else { 0.0 };
+    // As i32, whose conversion vectorises.
+    let k = f64::from((offset >> 52) as i32) - if subnormal { 54.0 } else { 0.0 };
     let m = f64::from_bits(((offset & 0x000f_ffff_ffff_ffff) + sqrt_half).cast_unsigned());
     let f = m - 1.0;
     // s = f / (2 + f) in two parts; 2 + f may round.

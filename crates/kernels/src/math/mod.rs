@@ -16,7 +16,10 @@ mod inverse_circular;
 mod logarithm;
 mod power;
 
-pub use circular::{cos, cos_f64, sin, sin_f64, tan, tan_f64};
+pub use circular::{
+    cos_f64, cos_moderate, cos_of_f32, is_moderate, sin_f64, sin_moderate, sin_of_f32, tan_f64,
+    tan_moderate, tan_of_f32,
+};
 pub use error_function::{erf, erf_f64};
 pub use exponential::{exp, exp_f64, expm1, expm1_f64, sigmoid, sigmoid_f64};
 pub use hyperbolic::{
