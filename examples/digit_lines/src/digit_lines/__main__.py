@@ -29,7 +29,7 @@ THREADS = max(1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity"
 
 def main(
     out: Annotated[Path, typer.Option(help="Folder for the models and the picture.")] = Path("out"),
-    epochs: Annotated[int, typer.Option(min=1, max=1000, help="Rounds of training.")] = 12,
+    epochs: Annotated[int, typer.Option(min=1, max=1000, help="Rounds of training.")] = 16,
     lines: Annotated[int, typer.Option(min=1, help="New lines in each round.")] = 2000,
     held_out: Annotated[int, typer.Option(min=1, help="Lines for the test.")] = 400,
     batch_size: Annotated[int, typer.Option(min=1, max=1024, help="Lines in a step.")] = 8,

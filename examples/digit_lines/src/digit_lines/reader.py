@@ -34,7 +34,7 @@ class LineReader(NnModule):
             *_block(1, first, pool=(2, 2)),
             *_block(first, second, pool=(2, 2)),
             *_block(second, third, pool=(2, 1)),
-            Dropout(0.2),
+            Dropout(0.3),
         )
         self.lstm = LSTM(third * (HEIGHT // 8), hidden, num_layers=2, bidirectional=True)
         self.classify = Linear(2 * hidden, CLASSES)
