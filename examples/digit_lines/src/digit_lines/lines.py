@@ -118,7 +118,7 @@ def _endless_order(count: int, seed: int, part: int) -> Iterator[int]:
 def _compose_line(scans: Scans, order: Iterator[int], draws: Draws, variation: Variation) -> Line:
     chosen = [next(order) for _ in range(draws.integer(3, 12))]
     glyphs = _warp(scans.images[chosen], draws, variation)
-    gap = draws.between(-1.0, 4.0)
+    gap = draws.between(0.0, 4.0)
     starts, x = [], draws.between(1.0, 6.0)
     for glyph in glyphs:
         starts.append(round(x))

@@ -49,18 +49,21 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 
 
 def draw_readings(file: Path, lines: Sequence[Line], readings: Sequence[Sequence[int]]) -> None:
-    """Write a PNG with each line and, beside it, the classes read; red where they are wrong."""
+    """Write a PNG with each line and, beside it, what was read; red over the truth where wrong."""
     width = max(line.width for line in lines) * ZOOM + TEXT_WIDTH + 3 * MARGIN
     row_height = HEIGHT * ZOOM + MARGIN
     page = Pictures.new("RGB", (width, row_height * len(lines) + MARGIN), "white")
     draw = ImageDraw.Draw(page)
-    font = ImageFont.load_default(size=36)
+    large, small = ImageFont.load_default(size=34), ImageFont.load_default(size=22)
+    left = width - TEXT_WIDTH - MARGIN
     for index, (line, reading) in enumerate(zip(lines, readings, strict=True)):
         top = MARGIN + index * row_height
         pixels = Pictures.fromarray(np.uint8(255 - np.round(line.image * 255)))
         page.paste(pixels.resize((line.width * ZOOM, HEIGHT * ZOOM)), (MARGIN, top))
         text = "".join(str(label - 1) for label in reading) or "(nothing)"
-        colour = "black" if tuple(reading) == line.labels else "red"
-        left = width - TEXT_WIDTH - MARGIN
-        draw.text((left, top + HEIGHT * ZOOM // 2), text, colour, font, anchor="lm")
+        if tuple(reading) == line.labels:
+            draw.text((left, top + row_height // 2), text, "black", large, anchor="lm")
+        else:
+            draw.text((left, top), text, "red", large)
+            draw.text((left, top + 40), "".join(map(str, line.digits)), "gray", small)
     page.save(file)
