@@ -15,6 +15,7 @@ use crate::kernels::gemm::real::Real;
 use crate::parallel;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, LANES, Simd, WithSimd, dispatch_on};
+use std::mem::MaybeUninit;
 
 /// Elements that a tile may read past the last one it needs.
 const SLACK: usize = 8 * LANES;
@@ -115,7 +116,9 @@ struct Tiles<'a, E> {
     /// Elements of the source from which whole vectors may be read.
     readable: usize,
     reach: usize,
+    /// Room for the columns of one tile and their table.
     tail: *mut E,
+    tail_table: *mut u32,
     start: Start<E>,
     relu: bool,
     destination: *mut E,
@@ -185,58 +188,45 @@ impl<E: Real> Tiles<'_, E> {
                 n,
                 relu: self.relu,
             };
+            let mut table = self.table;
             if position + self.reach + wide * LANES > self.readable {
-                self.tile_at_end(s, t, position, n, wide, row, rows, run, at);
-                return;
+                self.gather(position, n, wide * LANES);
+                t.b = self.tail;
+                table = self.tail_table;
             }
-            if let Some(direct) = self.direct(run, at, n) {
+            t.table = table;
+            let mut part = MaybeUninit::<[E; LARGEST]>::uninit();
+            let direct = self.direct(run, at, n);
+            if let Some(direct) = direct {
                 t.c = self.destination.add(row * self.plane + direct);
-                tile::<S, E, true>(s, rows, wide, &t);
-                return;
+            } else {
+                t.c = part.as_mut_ptr().cast::<E>();
+                t.c_stride = (wide * LANES) as isize;
+                t.n = wide * LANES;
             }
-            let mut part = [E::default(); LARGEST];
-            t.c = part.as_mut_ptr();
-            t.c_stride = (wide * LANES) as isize;
-            t.n = wide * LANES;
             tile::<S, E, true>(s, rows, wide, &t);
-            self.scatter(s, part.as_ptr(), wide * LANES, row, rows, run, at, n);
+            if direct.is_none() {
+                self.scatter(s, t.c, wide * LANES, row, rows, run, at, n);
+            }
         }
     }
 
-    /// A tile near the end of memory that cannot be read in whole vectors: its columns are gathered.
+    /// Columns near the end of memory, which cannot be read in whole vectors, copied with a table of
+    /// their own.
     #[inline(always)]
-    unsafe fn tile_at_end<S: Simd>(
-        &self,
-        s: S,
-        mut t: Tile<E>,
-        position: usize,
-        n: usize,
-        wide: usize,
-        row: usize,
-        rows: usize,
-        run: usize,
-        at: usize,
-    ) {
-        const LARGEST: usize = 28 * LANES;
-        let mut part = [E::default(); LARGEST];
-        let width = wide * LANES;
+    unsafe fn gather(&self, position: usize, n: usize, width: usize) {
         // SAFETY: `tail` has room for the steps of one tile; only the n needed columns are read.
         unsafe {
+            for k in 0..self.steps + TABLE_TAIL {
+                let step = k.min(self.steps.saturating_sub(1));
+                *self.tail_table.add(k) = (step * width) as u32;
+            }
             for k in 0..self.steps {
                 let from = self.source.add(position + *self.table.add(k) as usize);
-                std::ptr::copy_nonoverlapping(from, self.tail.add(k * width), n);
-                for j in n..width {
-                    *self.tail.add(k * width + j) = E::default();
-                }
+                let to = std::slice::from_raw_parts_mut(self.tail.add(k * width), width);
+                to.fill(E::default());
+                std::ptr::copy_nonoverlapping(from, to.as_mut_ptr(), n);
             }
-            t.b = self.tail;
-            t.step = width as isize;
-            t.panel = (E::vectors(S::ISA) * LANES) as isize;
-            t.c = part.as_mut_ptr();
-            t.c_stride = width as isize;
-            t.n = width;
-            tile::<S, E, false>(s, rows, wide, &t);
-            self.scatter(s, part.as_ptr(), width, row, rows, run, at, n);
         }
     }
 
@@ -347,9 +337,9 @@ impl<E: Real> Convolution<'_, E> {
             return try_for_each(parts, |part| {
                 let this = job.get();
                 let mut copy = Scratch::new(this.operator, this.copy_bytes(&layout))?;
-                let mut tail = Scratch::new(this.operator, this.tail_bytes(&layout))?;
                 let copy = copy.as_mut::<E>().as_mut_ptr();
-                let tail = tail.as_mut::<E>().as_mut_ptr();
+                let mut tail = this.tail(&layout)?;
+                let tail = (tail.0.as_mut().as_mut_ptr(), tail.1.as_mut().as_mut_ptr());
                 for unit in units * part / parts..units * (part + 1) / parts {
                     // SAFETY: units are disjoint outputs; the scratch memory has the named sizes.
                     unsafe {
@@ -374,8 +364,8 @@ impl<E: Real> Convolution<'_, E> {
             }
             try_for_each(unit_parts, |part| {
                 let this = job.get();
-                let mut tail = Scratch::new(this.operator, this.tail_bytes(&layout))?;
-                let tail = tail.as_mut::<E>().as_mut_ptr();
+                let mut tail = this.tail(&layout)?;
+                let tail = (tail.0.as_mut().as_mut_ptr(), tail.1.as_mut().as_mut_ptr());
                 // SAFETY: parts are disjoint outputs.
                 unsafe {
                     let split = Some((part, unit_parts));
@@ -395,9 +385,15 @@ impl<E: Real> Convolution<'_, E> {
         self.classes.iter().map(|c| self.steps(c) + TABLE_TAIL).sum()
     }
 
-    fn tail_bytes(&self, layout: &Layout) -> usize {
+    /// Room for one tile's columns and their table, where the source is read in place.
+    fn tail(&self, layout: &Layout) -> Result<(Scratch, Scratch)> {
         let steps = self.classes.iter().map(|c| self.steps(c)).max().unwrap_or(0);
-        if layout.in_place { steps * SLACK * size_of::<E>() } else { 0 }
+        let (columns, entries) =
+            if layout.in_place { (steps * SLACK, steps + TABLE_TAIL) } else { (0, 0) };
+        Ok((
+            Scratch::new(self.operator, columns * size_of::<E>())?,
+            Scratch::new(self.operator, entries * size_of::<u32>())?,
+        ))
     }
 
     fn copy_bytes(&self, layout: &Layout) -> usize {
@@ -456,7 +452,7 @@ impl<E: Real> Convolution<'_, E> {
         layout: &Layout,
         unit: usize,
         copy: *mut E,
-        tail: *mut E,
+        tail: (*mut E, *mut u32),
         tables: *const u32,
         split: Option<(usize, usize)>,
     ) {
@@ -502,7 +498,8 @@ impl<E: Real> Convolution<'_, E> {
                     source,
                     readable,
                     reach: (0..steps).map(|k| *table.add(k) as usize).max().unwrap_or(0),
-                    tail,
+                    tail: tail.0,
+                    tail_table: tail.1,
                     start: match self.bias {
                         Some(bias) => {
                             Start::Rows { ptr: bias.add(group * self.destinations), stride: 1 }

@@ -181,15 +181,11 @@ pub(crate) const TABLE_TAIL: usize = AHEAD;
 /// enough independent chains in flight.
 #[inline(always)]
 pub(crate) fn span(accumulators: usize, rows: usize) -> usize {
-    let most = accumulators / rows;
-    if most >= 8 {
-        8
-    } else if most >= 4 {
-        4
-    } else if most >= 2 {
-        2
-    } else {
-        1
+    match accumulators / rows {
+        8.. if rows == 1 => 8,
+        4.. if rows <= 4 => 4,
+        2.. => 2,
+        _ => 1,
     }
 }
 
@@ -210,8 +206,8 @@ macro_rules! by_vectors {
         match $v {
             1 if $r <= most => unsafe { micro::<$S, $E, $r, 1, $T>($s, $tile) },
             2 if 2 * $r <= most => unsafe { micro::<$S, $E, $r, 2, $T>($s, $tile) },
-            4 if 4 * $r <= most => unsafe { micro::<$S, $E, $r, 4, $T>($s, $tile) },
-            8 if 8 * $r <= most => unsafe { micro::<$S, $E, $r, 8, $T>($s, $tile) },
+            4 if $r <= 4 && 4 * $r <= most => unsafe { micro::<$S, $E, $r, 4, $T>($s, $tile) },
+            8 if $r == 1 && most >= 8 => unsafe { micro::<$S, $E, $r, 8, $T>($s, $tile) },
             _ => unreachable!("a tile's vectors fit the registers"),
         }
     }};

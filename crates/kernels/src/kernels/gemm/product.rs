@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::parallel;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, LANES, Simd, WithSimd, dispatch_on};
+use std::mem::MaybeUninit;
 
 /// Steps of one block of k: a panel of a and a panel of b stay in the first-level cache.
 const BLOCK_K: usize = 256;
@@ -170,34 +171,36 @@ impl<E: Real> Block<E> {
                 n,
                 relu: self.relu && last,
             };
-            if self.c_columns == 1 {
+            // Where columns of c do not follow each other, the tile goes through the stack.
+            let through = self.c_columns != 1;
+            let mut part = MaybeUninit::<[E; LARGEST]>::uninit();
+            let part = part.as_mut_ptr().cast::<E>();
+            let stride = wide * LANES;
+            let place = |r: usize, j: usize| r as isize * self.c_rows + j as isize * self.c_columns;
+            if through {
+                t.c = part;
+                t.c_stride = stride as isize;
+                if k0 > 0 {
+                    for r in 0..rows {
+                        for j in 0..n {
+                            *part.add(r * stride + j) = *c.offset(place(r, j));
+                        }
+                    }
+                    t.start = Start::Load { ptr: part, stride: stride as isize };
+                }
+            } else {
                 // The next tile's rows of c arrive while this one is computed.
                 let next = c.wrapping_offset(rows as isize * self.c_rows);
                 for r in 0..rows {
                     prefetch(next.wrapping_offset(r as isize * self.c_rows));
                 }
-                tile::<S, E, false>(s, rows, wide, &t);
-                return;
             }
-            // Columns of c do not follow each other: the tile goes through the stack.
-            let mut part = [E::default(); LARGEST];
-            let stride = (wide * LANES) as isize;
-            if k0 > 0 {
+            tile::<S, E, false>(s, rows, wide, &t);
+            if through {
                 for r in 0..rows {
                     for j in 0..n {
-                        let at = r as isize * self.c_rows + j as isize * self.c_columns;
-                        part[r * wide * LANES + j] = *c.offset(at);
+                        *c.offset(place(r, j)) = *part.add(r * stride + j);
                     }
-                }
-                t.start = Start::Load { ptr: part.as_ptr(), stride };
-            }
-            t.c = part.as_mut_ptr();
-            t.c_stride = stride;
-            tile::<S, E, false>(s, rows, wide, &t);
-            for r in 0..rows {
-                for j in 0..n {
-                    let at = r as isize * self.c_rows + j as isize * self.c_columns;
-                    *c.offset(at) = part[r * wide * LANES + j];
                 }
             }
         }

@@ -49,7 +49,7 @@ impl Real for f32 {
         match isa {
             Isa::Avx512 => 28,
             Isa::Avx2 => 6,
-            Isa::Scalar => 4,
+            Isa::Scalar => 2,
         }
     }
     #[inline(always)]
@@ -57,7 +57,7 @@ impl Real for f32 {
         match isa {
             Isa::Avx512 => 14,
             Isa::Avx2 => 6,
-            Isa::Scalar => 4,
+            Isa::Scalar => 2,
         }
     }
     #[inline(always)]
@@ -118,12 +118,12 @@ impl Real for f64 {
         match isa {
             Isa::Avx512 => 12,
             Isa::Avx2 => 3,
-            Isa::Scalar => 2,
+            Isa::Scalar => 1,
         }
     }
     #[inline(always)]
     fn rows(isa: Isa) -> usize {
-        Self::accumulators(isa)
+        Self::accumulators(isa).min(6)
     }
     #[inline(always)]
     fn vectors(_: Isa) -> usize {
