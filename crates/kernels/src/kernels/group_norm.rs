@@ -12,7 +12,7 @@ use crate::kernels::elementwise::CHEAP;
 use crate::kernels::fold::Store;
 use crate::kernels::function::check_float;
 use crate::kernels::norm_rows::{
-    Coefficients, GradientInput, GradientRow, GradientSums, Normalise, Statistics, tree,
+    Coefficients, GradientInput, GradientRow, GradientSums, NormaliseChannel, Statistics, tree,
 };
 use crate::kernels::number::Number;
 use crate::parallel;
@@ -175,14 +175,14 @@ impl Forward {
                 for k in 0..layout.width() {
                     let c = layout.first(row) + k;
                     let at = row * n + k * layout.plane;
-                    vectorized(Normalise {
+                    vectorized(NormaliseChannel {
                         x: &x[at..at + layout.plane],
                         // SAFETY: each row is written by one part.
                         y: unsafe { std::slice::from_raw_parts_mut(y.0.add(at), layout.plane) },
                         mean: T::from_f64(mean),
                         r: T::from_f64(r),
-                        scale: Coefficients::One(scale[c]),
-                        bias: Some(Coefficients::One(bias[c])),
+                        scale: scale[c],
+                        bias: bias[c],
                     });
                 }
             }

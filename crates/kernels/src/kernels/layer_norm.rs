@@ -164,8 +164,8 @@ fn forward<T: Number + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Arr
                     y: y.slice(row * n, n),
                     mean: T::from_f64(mean),
                     r: T::from_f64(r),
-                    scale: Coefficients::Each(scale),
-                    bias: bias.map(Coefficients::Each),
+                    scale,
+                    bias,
                 });
             }
         }

@@ -1,11 +1,15 @@
 //! The rows of layer, group, instance and root-mean-square normalisation.
 //!
 //! Sums run in f64 through 16 lanes and their tree. mean = sum / n, var = sum fma(d, d) / n of
-//! d = x - mean unrounded (root mean square: d = x), r = 1 / sqrt(var + epsilon) in f64. With mean and
-//! r rounded to the dtype, xhat = (x - mean) r and y = fma(xhat, scale, bias), without a bias
-//! xhat scale. The gradient: u = g scale, dx = r fma(-xhat, k2, u - k1) with k1 = sum u / n (root mean
-//! square: none) and k2 = sum fma(u, xhat) / n; dscale sums fma(g, xhat) and db g over rows, in order,
-//! through 16 lanes in f64.
+//! d = x - mean unrounded, r = 1 / sqrt(var + epsilon) in f64. With mean and r rounded to the dtype,
+//! xhat = (x - mean) r. Layers: y = fma(xhat, scale, bias), without a bias xhat scale. Groups and
+//! instances: y = (xhat + 0) scale + bias, each step rounded. Root mean square: every step is rounded,
+//! m = mean(x x), r = 1 / sqrt(m + epsilon), y = (x r) scale. The last two are thereby the same
+//! operations as their forms in a graph of smaller operators.
+//!
+//! The gradient: u = g scale, dx = r fma(-xhat, k2, u - k1) with k1 = sum u / n (root mean square:
+//! none) and k2 = sum fma(u, xhat) / n; dscale sums fma(g, xhat) and db g over rows, in order, through
+//! 16 lanes in f64.
 
 use crate::kernels::number::Number;
 use crate::simd::{LANES, PlainLoop};
@@ -15,16 +19,6 @@ use crate::simd::{LANES, PlainLoop};
 pub(crate) enum Coefficients<'a, T> {
     Each(&'a [T]),
     One(T),
-}
-
-impl<T: Copy> Coefficients<'_, T> {
-    #[inline(always)]
-    fn at(&self, i: usize) -> T {
-        match self {
-            Self::Each(all) => all[i],
-            Self::One(value) => *value,
-        }
-    }
 }
 
 /// The fixed tree over 16 lanes.
@@ -70,12 +64,16 @@ impl<T: Number> PlainLoop for Statistics<'_, T> {
     #[inline(always)]
     fn run(self) -> (f64, f64) {
         let n = self.x.len();
-        let mut mean = 0.0;
-        if self.centred {
-            let mut sums = [0.0; LANES];
-            lanes(n, 0, |l, i| sums[l] += self.x[i].to_f64());
-            mean = tree(sums) / n as f64;
+        let mut sums = [0.0; LANES];
+        if !self.centred {
+            lanes(n, 0, |l, i| sums[l] += self.x[i].mul(self.x[i]).to_f64());
+            let square = T::from_f64(tree(sums) / n as f64).add(T::from_f64(self.epsilon));
+            // A root or a quotient of f32 taken in f64 and rounded is the correctly rounded one.
+            let root = T::from_f64(square.to_f64().sqrt());
+            return (0.0, 1.0 / root.to_f64());
         }
+        lanes(n, 0, |l, i| sums[l] += self.x[i].to_f64());
+        let mean = tree(sums) / n as f64;
         let mut sums = [0.0; LANES];
         lanes(n, 0, |l, i| {
             let d = self.x[i].to_f64() - mean;
@@ -85,14 +83,35 @@ impl<T: Number> PlainLoop for Statistics<'_, T> {
     }
 }
 
+/// `y = ((x - mean) r + 0) scale + bias`, each step rounded.
+pub(crate) struct NormaliseChannel<'a, T> {
+    pub x: &'a [T],
+    pub y: &'a mut [T],
+    pub mean: T,
+    pub r: T,
+    pub scale: T,
+    pub bias: T,
+}
+
+impl<T: Number> PlainLoop for NormaliseChannel<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.x.iter().zip(self.y) {
+            let hat = x.sub(self.mean).mul(self.r).add(T::ZERO);
+            *y = hat.mul(self.scale).add(self.bias);
+        }
+    }
+}
+
 /// `y = fma((x - mean) r, scale, bias)`.
 pub(crate) struct Normalise<'a, T> {
     pub x: &'a [T],
     pub y: &'a mut [T],
     pub mean: T,
     pub r: T,
-    pub scale: Coefficients<'a, T>,
-    pub bias: Option<Coefficients<'a, T>>,
+    pub scale: &'a [T],
+    pub bias: Option<&'a [T]>,
 }
 
 impl<T: Number> PlainLoop for Normalise<'_, T> {
@@ -101,30 +120,15 @@ impl<T: Number> PlainLoop for Normalise<'_, T> {
     fn run(self) {
         let Self { x, y, mean, r, scale, bias } = self;
         let hat = |x: T| x.sub(mean).mul(r);
-        match (scale, bias) {
-            (Coefficients::Each(a), Some(Coefficients::Each(b))) => {
-                for (((x, y), a), b) in x.iter().zip(y).zip(a).zip(b) {
+        match bias {
+            Some(bias) => {
+                for (((x, y), a), b) in x.iter().zip(y).zip(scale).zip(bias) {
                     *y = hat(*x).fma(*a, *b);
                 }
             }
-            (Coefficients::One(a), Some(Coefficients::One(b))) => {
-                for (x, y) in x.iter().zip(y) {
-                    *y = hat(*x).fma(a, b);
-                }
-            }
-            (a, Some(b)) => {
-                for (i, (x, y)) in x.iter().zip(y).enumerate() {
-                    *y = hat(*x).fma(a.at(i), b.at(i));
-                }
-            }
-            (Coefficients::Each(a), None) => {
-                for ((x, y), a) in x.iter().zip(y).zip(a) {
+            None => {
+                for ((x, y), a) in x.iter().zip(y).zip(scale) {
                     *y = hat(*x).mul(*a);
-                }
-            }
-            (Coefficients::One(a), None) => {
-                for (x, y) in x.iter().zip(y) {
-                    *y = hat(*x).mul(a);
                 }
             }
         }
