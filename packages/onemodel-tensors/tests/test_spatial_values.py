@@ -124,7 +124,8 @@ def test_pools(ceil, k, s, p):
     windows = pool(x, k, s, p, (1, 1), ceil, 0.0)
     counts = pool(np.ones_like(x), k, s, p, (1, 1), ceil, 0.0).sum(-1)
     close(F.avg_pool2d(t(x), k, s, p, ceil, False), windows.sum(-1) / counts)
-    padded = np.pad(np.ones_like(x), [(0, 0), (0, 0), (p[0], p[0]), (p[1], p[1])])
+    edges = [(0, 0), (0, 0), (p[0], p[0]), (p[1], p[1])]
+    padded = np.pad(np.ones_like(x), edges, constant_values=1.0)
     inside = pool(padded, k, s, (0, 0), (1, 1), ceil, 0.0).sum(-1)[
         :, :, : windows.shape[2], : windows.shape[3]
     ]
