@@ -31,7 +31,7 @@ def test_every_port_is_tested_and_short() -> None:
     ("name", "amount", "least"),
     [
         ("resnet_digits", 3, 0.93),
-        ("vit", 6, 0.85),
+        ("vit", 8, 0.85),
         ("seq2seq_gru", 200, 0.9),
         ("unet", 3, 0.6),
         ("llama", 250, 0.8),
@@ -41,6 +41,6 @@ def test_accuracy(name: str, amount: int, least: float) -> None:
     assert port(name).main(amount) >= least
 
 
-@pytest.mark.parametrize(("name", "amount", "most"), [("gpt", 100, 2.8), ("vae", 8, 24.0)])
+@pytest.mark.parametrize(("name", "amount", "most"), [("gpt", 120, 2.9), ("vae", 8, 24.0)])
 def test_loss(name: str, amount: int, most: float) -> None:
     assert port(name).main(amount) <= most
