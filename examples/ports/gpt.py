@@ -1,6 +1,6 @@
 """A small GPT that learns the text of Python's own documentation, character by character.
 
-python examples/ports/gpt.py [--steps 150]
+python examples/ports/gpt.py [--steps 250]
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class GPT(NnModule):
         self.head.weight = self.tokens.weight
         for name, parameter in self.named_parameters():
             if parameter.ndim == 2:
-                init.normal_(parameter, std=0.02 / (2 * layers) ** (0.5 if "down" in name else 0))
+                init.normal_(parameter, std=0.1 / (2 * layers) ** (0.5 if "down" in name else 0))
 
     def forward(self, ids: om.Tensor) -> om.Tensor:
         """(batch, length) ids to (batch, length, symbols)."""
@@ -93,7 +93,7 @@ def complete(model: GPT, ids: list[int], count: int) -> list[int]:
     return ids
 
 
-def main(steps: int = 150) -> float:
+def main(steps: int = 250) -> float:
     """Trains, completes a sentence, traces and verifies; returns the last loss."""
     manual_seed(1)
     text = "\n".join(topics[name] for name in sorted(topics))[:200_000]
@@ -133,5 +133,5 @@ def main(steps: int = 150) -> float:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--steps", type=int, default=250)
     main(parser.parse_args().steps)

@@ -39,9 +39,9 @@ class ViT(NnModule):
         self.patches = Conv2d(1, width, patch, stride=patch)
         self.class_token = Parameter(om.zeros(1, 1, width))
         self.places = Parameter(om.empty(1, 1 + (size // patch) ** 2, width))
-        init.trunc_normal_(self.places, std=0.02, a=-0.04, b=0.04)
+        init.trunc_normal_(self.places, std=0.2, a=-0.4, b=0.4)
         layer = TransformerEncoderLayer(
-            width, 4, 2 * width, dropout=0.1, activation="gelu", batch_first=True, norm_first=True
+            width, 4, 2 * width, dropout=0.0, activation="gelu", batch_first=True, norm_first=True
         )
         self.encoder = TransformerEncoder(layer, layers, LayerNorm(width))
         self.head = Linear(width, 10)
@@ -72,7 +72,7 @@ def main(epochs: int = 8) -> float:
     digits = load_digits()
     images = om.from_numpy(digits.images).float().unsqueeze(1) / 16.0
     labels = om.from_numpy(digits.target).long()
-    train = DataLoader(TensorDataset(images[:-360], labels[:-360]), 64, shuffle=True, seed=1)
+    train = DataLoader(TensorDataset(images[:-360], labels[:-360]), 32, shuffle=True, seed=1)
     test = DataLoader(TensorDataset(images[-360:], labels[-360:]), 90)
     model = ViT()
     optimizer = AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
