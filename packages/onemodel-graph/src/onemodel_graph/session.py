@@ -264,7 +264,7 @@ def _require_dtype(array: Array, dtype: str | None, name: str) -> None:
 def _convert(given: Any, dtype: str | None, name: str) -> Any:
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None and type(given) is numpy.ndarray:
-        return Array.from_numpy(given, copy=False)
+        return _from_numpy(given, name)
     if given is None:
         if dtype == "optional":
             return None
@@ -274,17 +274,28 @@ def _convert(given: Any, dtype: str | None, name: str) -> Any:
     import numpy
 
     if isinstance(given, numpy.ndarray):
-        return Array.from_numpy(given, copy=False)
+        return _from_numpy(given, name)
     if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
         return Array.from_dlpack(given)
     known = dtype if dtype not in (None, "sequence", "optional", "bfloat16") else None
     if isinstance(given, bool | int | float | list | tuple):
-        return Array.from_numpy(numpy.asarray(given, dtype=known))
+        return _from_numpy(numpy.asarray(given, dtype=known), name)
     try:
-        return Array.from_numpy(numpy.asarray(given), copy=False)
+        array = numpy.asarray(given)
     except (TypeError, ValueError) as error:
         raise DtypeError(
             f"input {name!r}: {type(given).__name__} is not an array: {error}"
+        ) from None
+    return _from_numpy(array, name)
+
+
+def _from_numpy(given: Any, name: str) -> Array:
+    try:
+        return Array.from_numpy(given, copy=False)
+    except DtypeError:
+        raise DtypeError(
+            f"input {name!r}: expected an array of numbers or bools, got dtype {given.dtype}; "
+            "convert it first"
         ) from None
 
 
