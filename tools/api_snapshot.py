@@ -58,18 +58,28 @@ def public_names(module: types.ModuleType) -> list[str]:
     )
 
 
-class _Written:
-    """An annotation as its source has it; a plain string would be shown in quotes."""
+class _Shown:
+    """A part of a signature that is shown as this text."""
 
-    def __init__(self, annotation: object) -> None:
-        self.annotation = annotation
+    def __init__(self, text: str) -> None:
+        self.text = text
 
     def __repr__(self) -> str:
-        return str(self.annotation)
+        return self.text
 
 
-def _as_written(annotation: object) -> object:
-    return _Written(annotation) if isinstance(annotation, str) else annotation
+def _annotation(annotation: object) -> object:
+    """As the source has it; a plain string would be shown in quotes."""
+    return _Shown(annotation) if isinstance(annotation, str) else annotation
+
+
+def _default(value: object) -> object:
+    """Numbers, texts, enums and short tuples of them as they are; anything else as ``…``."""
+    if value is inspect.Parameter.empty:
+        return value
+    parts = value if isinstance(value, tuple) and len(value) <= 8 else (value,)
+    simple = (bool, int, float, str, enum.Enum, type(None))
+    return value if all(isinstance(part, simple) for part in parts) else _Shown("…")
 
 
 def signature(value: object) -> str:
@@ -79,11 +89,13 @@ def signature(value: object) -> str:
     except (TypeError, ValueError):
         return "(…)"
     parameters = [
-        parameter.replace(annotation=_as_written(parameter.annotation))
+        parameter.replace(
+            annotation=_annotation(parameter.annotation), default=_default(parameter.default)
+        )
         for parameter in found.parameters.values()
     ]
     written = found.replace(
-        parameters=parameters, return_annotation=_as_written(found.return_annotation)
+        parameters=parameters, return_annotation=_annotation(found.return_annotation)
     )
     return re.sub(r" at 0x[0-9a-f]+", "", str(written))
 
@@ -110,12 +122,12 @@ def describe_class(name: str, cls: type) -> Iterator[str]:
         elif inspect.isroutine(value):
             yield f"{name}.{attribute}{signature(value)}"
         elif attribute in annotations:
-            yield f"{name}.{attribute}: {_annotation(annotations[attribute])}"
+            yield f"{name}.{attribute}: {_attribute_type(annotations[attribute])}"
         else:
             yield f"{name}.{attribute}"
 
 
-def _annotation(annotation: object) -> str:
+def _attribute_type(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 

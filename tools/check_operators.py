@@ -76,7 +76,8 @@ def collect() -> Operators:
 def problems(known: Operators) -> Iterator[str]:
     """One sentence for each missing place."""
     for name, spec in known.facts.items():
-        if spec.kernel is not None and spec.kernel not in known.kernels:
+        # An operator that keeps the order of its elements is planned as a view and may need no kernel.
+        if spec.kernel is not None and spec.kernel not in known.kernels and not spec.in_shape:
             yield (
                 f"{name}: its facts name the kernel {spec.kernel}, which is not registered: "
                 "write it in crates/kernels/src/kernels/<family>.rs"
