@@ -40,14 +40,6 @@ def _layer(writer: GraphWriter, call: Recorded) -> Any:
     return writer.emit("LayerNormalization", x, scale, bias, axis=axis, epsilon=call["epsilon"])
 
 
-def _instance(writer: GraphWriter, call: Recorded) -> Any:
-    x, scale, bias = call.value(), call.optional(1), call.optional(2)
-    channels = (x.shape[1],)
-    scale = _filled(writer, 1.0, channels, x) if scale is None else scale
-    bias = _filled(writer, 0.0, channels, x) if bias is None else bias
-    return writer.emit("InstanceNormalization", x, scale, bias, epsilon=call["epsilon"])
-
-
 def _group(writer: GraphWriter, call: Recorded) -> Any:
     """GroupNormalization is deprecated in the opset's form: instances of (N, groups, rest)."""
     x, scale, bias = call.value(), call.optional(1), call.optional(2)
@@ -85,7 +77,6 @@ def _rms(writer: GraphWriter, call: Recorded) -> Any:
 LOWERINGS: dict[str, Lowering] = {
     "BatchNormalization": _batch,
     "LayerNormalization": _layer,
-    "InstanceNormalization": _instance,
     "GroupNormalization": _group,
     "RMSNormalization": _rms,
 }
