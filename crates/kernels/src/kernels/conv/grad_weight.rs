@@ -1,18 +1,16 @@
 //! ConvGradWeight: the gradient of a convolution with respect to its weights.
 
 use super::geometry::{Window, WindowAttributes, extended, forward_class};
+use super::outer::Job;
+use super::source::Layout;
 use crate::array::{Array, Dims, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
-use crate::kernels::gemm::matrix::{Matrix, Shared};
-use crate::kernels::gemm::microkernel::Start;
-use crate::kernels::gemm::product::{Product, Right};
+use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::real::Real;
-use crate::parallel;
-use crate::scratch::Scratch;
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -71,88 +69,28 @@ impl GradWeight {
         if out.size() == 0 || g.size() == 0 {
             return Ok(());
         }
-        let images = g.shape()[0];
         let output = extended(&g.shape()[2..]);
-        let sizes = extended(&x.shape()[2..]);
         let class = forward_class(&window, output);
-        let positions: usize = output.iter().product();
-        let size: usize = sizes.iter().product();
-        let rows = self.weight_shape[0] / self.group;
+        let sizes = extended(&x.shape()[2..]);
         let channels = self.weight_shape[1];
-        let columns = channels * window.taps();
-        let mut taken = Scratch::new(NAME, columns * positions * size_of::<E>())?;
-        let taken = Shared::new(taken.as_mut::<E>().as_mut_ptr());
-        for image in 0..images {
-            for group in 0..self.group {
-                let unit = image * self.group + group;
-                let source = Shared::new(x.as_ptr::<E>().wrapping_add(unit * channels * size));
-                parallel::for_ranges(columns, ((1 << 17) / positions).max(1), |range| {
-                    for column in range {
-                        // SAFETY: each column is its own part of the scratch memory.
-                        unsafe {
-                            let to = taken.get().add(column * positions);
-                            let (c, tap) = (column / window.taps(), column % window.taps());
-                            let from = source.get().add(c * size);
-                            take(from, to, &window, &class.taps, tap, sizes, output);
-                        }
-                    }
-                });
-                let c = out.as_mut_ptr::<E>().wrapping_add(group * rows * columns);
-                let product = Product {
-                    m: rows,
-                    n: columns,
-                    k: positions,
-                    a: Matrix::new(
-                        g.as_ptr::<E>().wrapping_add(unit * rows * positions),
-                        positions as isize,
-                        1,
-                    ),
-                    b: Right::Matrix(Matrix::new(taken.get(), 1, positions as isize)),
-                    start: Start::Load { ptr: c, stride: columns as isize },
-                    c,
-                    c_rows: columns as isize,
-                    c_columns: 1,
-                    relu: false,
-                };
-                // SAFETY: contiguous arrays of the extents that `infer` has checked.
-                unsafe { product.run(NAME, isa)? };
-            }
-        }
-        Ok(())
-    }
-}
-
-/// What one tap of one channel reads, for all outputs in order.
-unsafe fn take<E: Real>(
-    from: *const E,
-    to: *mut E,
-    window: &Window,
-    taps: &[super::geometry::AxisTaps; 3],
-    tap: usize,
-    sizes: [usize; 3],
-    output: [usize; 3],
-) {
-    let [_, kh, kw] = window.kernel;
-    let shifts = [taps[0][tap / (kh * kw)].1, taps[1][tap / kw % kh].1, taps[2][tap % kw].1];
-    let at = |axis: usize, u: usize| -> Option<usize> {
-        let position = (u * window.strides[axis]) as isize + shifts[axis];
-        usize::try_from(position).ok().filter(|&p| p < sizes[axis])
-    };
-    let mut to = to;
-    for d in 0..output[0] {
-        for h in 0..output[1] {
-            let row = at(0, d).zip(at(1, h)).map(|(d, h)| (d * sizes[1] + h) * sizes[2]);
-            for w in 0..output[2] {
-                // SAFETY: positions inside the channel; `to` has room for all outputs.
-                unsafe {
-                    *to = match row.zip(at(2, w)) {
-                        Some((row, w)) => *from.add(row + w),
-                        None => E::default(),
-                    };
-                    to = to.add(1);
-                }
-            }
-        }
+        let classes = std::slice::from_ref(&class);
+        let layout = Layout::new(NAME, classes, sizes, window.strides, channels)?;
+        let m = self.weight_shape[0] / self.group;
+        let job = Job {
+            layout: &layout,
+            class: &class,
+            images: g.shape()[0],
+            groups: self.group,
+            m,
+            channels,
+            taps: window.taps(),
+            output,
+            panels: RowPanels::new::<E>(isa, m),
+            g: g.as_ptr::<E>(),
+            x: x.as_ptr(),
+            dw: out.as_mut_ptr(),
+        };
+        job.run(isa)
     }
 }
 

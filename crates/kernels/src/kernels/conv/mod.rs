@@ -8,6 +8,7 @@ mod engine;
 mod forward;
 pub(crate) mod geometry;
 mod grad_weight;
+mod outer;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub(crate) mod product;
 pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod tests;
+pub(crate) mod transpose;
 
 pub(crate) const KERNELS: &[Entry] = &[
     Entry { name: "MatMul", build: matmul::build },

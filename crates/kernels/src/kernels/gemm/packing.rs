@@ -2,6 +2,7 @@
 
 use super::matrix::Matrix;
 use super::real::Real;
+use super::transpose::gather_columns;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -59,6 +60,17 @@ pub(crate) unsafe fn pack_panel<E: Real>(
             }
             return;
         }
+        if valid < width {
+            for k in 0..steps {
+                std::slice::from_raw_parts_mut(dst.add(k * width + valid), width - valid)
+                    .fill(E::default());
+            }
+        }
+        if step_stride == 1 {
+            let column = |j: usize| src.offset(j as isize * column_stride);
+            gather_columns(dst, width, valid, steps, false, column);
+            return;
+        }
         let mut k0 = 0;
         while k0 < steps {
             let k1 = (k0 + BLOCK).min(steps);
@@ -66,11 +78,6 @@ pub(crate) unsafe fn pack_panel<E: Real>(
                 let column = src.offset(j as isize * column_stride);
                 for k in k0..k1 {
                     *dst.add(k * width + j) = *column.offset(k as isize * step_stride);
-                }
-            }
-            for j in valid..width {
-                for k in k0..k1 {
-                    *dst.add(k * width + j) = E::default();
                 }
             }
             k0 = k1;

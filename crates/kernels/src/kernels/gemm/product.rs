@@ -344,6 +344,53 @@ impl<E: Real> Product<'_, E> {
     }
 }
 
+/// A product whose operands are packed already, for kernels that pack on their own.
+#[derive(Clone, Copy)]
+pub(crate) struct Packed<E> {
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+    pub(crate) panels: RowPanels,
+    /// The row panels to compute.
+    pub(crate) rows: (usize, usize),
+    /// Row r of step k at `start(panel) * k_total + k * rows(panel)`, as [`pack_left`] writes it.
+    pub(crate) a: *const E,
+    /// Panels of `width` columns: 16 when n is at most 16, else [`panel_width`].
+    pub(crate) b: *const E,
+    pub(crate) width: usize,
+    pub(crate) start: Start<E>,
+    pub(crate) c: *mut E,
+    pub(crate) c_rows: isize,
+}
+
+impl<E: Real> Packed<E> {
+    /// Computes the rows on the calling thread.
+    ///
+    /// # Safety
+    /// The addresses cover what they are said to hold; c may be the loaded start.
+    pub(crate) unsafe fn run(self, isa: Isa) {
+        dispatch_on(
+            isa,
+            Block {
+                k: self.k,
+                n: self.n,
+                panels: self.panels,
+                a: self.a,
+                b: self.b,
+                step: self.width as isize,
+                panel: (self.k * self.width) as isize,
+                tail: std::ptr::null(),
+                start: self.start,
+                c: self.c,
+                c_rows: self.c_rows,
+                c_columns: 1,
+                relu: false,
+                rows: self.rows,
+                vectors: (0, self.n.div_ceil(LANES)),
+            },
+        );
+    }
+}
+
 /// Runs fallible parts on the pool and reports the first error by part number.
 ///
 /// # Errors

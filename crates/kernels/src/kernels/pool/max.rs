@@ -50,6 +50,8 @@ struct Rows<'a, T> {
     indices: *mut i64,
     /// Places inside the plane, for one output row; `u32::MAX` for none.
     places: &'a mut [u32],
+    /// The first input column of each output's window, `u32::MAX` for none.
+    columns: &'a [u32],
 }
 
 impl<T: Ordered> WithSimd for Rows<'_, T> {
@@ -71,7 +73,19 @@ impl<T: Ordered> WithSimd for Rows<'_, T> {
                     let y = std::slice::from_raw_parts_mut(self.y.add(to), ow);
                     let places = &mut self.places[..ow];
                     y.fill(T::LOWEST);
-                    places.fill(u32::MAX);
+                    let first_of = |axis: usize, o: usize| {
+                        (0..p.window.kernel[axis]).find_map(|k| p.position(axis, o, k))
+                    };
+                    match first_of(0, d).zip(first_of(1, h)) {
+                        Some((i, j)) => {
+                            let begin = ((i * p.sizes[1] + j) * p.sizes[2]) as u32;
+                            for (place, &column) in places.iter_mut().zip(self.columns) {
+                                let outside = column == u32::MAX;
+                                *place = if outside { column } else { begin + column };
+                            }
+                        }
+                        None => places.fill(u32::MAX),
+                    }
                     for tap in 0..kd * kh {
                         let at = p.position(0, d, tap / kh).zip(p.position(1, h, tap % kh));
                         let Some((i, j)) = at else { continue };
@@ -113,13 +127,20 @@ fn fold<T: Ordered, const STEP: usize>(
     stride: usize,
 ) {
     let step = if STEP == 0 { stride } else { STEP };
-    let x = &x[..(y.len() - 1) * step + 1];
-    for (i, (y, place)) in y.iter_mut().zip(places).enumerate() {
-        let (value, best) = (x[i * step], *y);
-        #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)]
-        let take = (!(value <= best) & (best == best)) | (*place == u32::MAX);
-        *y = if take { value } else { best };
-        *place = if take { (from + i * step) as u32 } else { *place };
+    let n = y.len();
+    assert!(places.len() == n && x.len() > (n - 1) * step);
+    let mut place = from as u32;
+    for i in 0..n {
+        // SAFETY: just checked.
+        unsafe {
+            let (value, best) = (*x.get_unchecked(i * step), y.get_unchecked_mut(i));
+            #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)]
+            let take = !(value <= *best) & (*best == *best);
+            *best = if take { value } else { *best };
+            let old = places.get_unchecked_mut(i);
+            *old = if take { place } else { *old };
+        }
+        place = place.wrapping_add(step as u32);
     }
 }
 
@@ -132,12 +153,19 @@ impl MaxPool {
         let x = x.to_contiguous()?;
         let job = Shared::new((x.as_ptr::<T>(), y.as_mut_ptr::<T>(), indices.as_mut_ptr::<i64>()));
         let failed = std::sync::Mutex::new(Ok(()));
+        let mut columns = Scratch::new("MaxPool", planes.output[2] * size_of::<u32>())?;
+        let columns = &mut columns.as_mut::<u32>()[..planes.output[2]];
+        for (o, column) in columns.iter_mut().enumerate() {
+            let first = (0..planes.window.kernel[2]).find_map(|k| planes.position(2, o, k));
+            *column = first.map_or(u32::MAX, |c| c as u32);
+        }
+        let columns = &*columns;
         planes.for_each(|range| {
             let (x, y, indices) = job.get();
             match Scratch::new("MaxPool", planes.output[2] * size_of::<u32>()) {
                 Ok(mut places) => {
                     let places = places.as_mut::<u32>();
-                    dispatch(Rows { planes: &planes, range, x, y, indices, places });
+                    dispatch(Rows { planes: &planes, range, x, y, indices, places, columns });
                 }
                 Err(error) => {
                     *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Err(error);
