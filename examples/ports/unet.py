@@ -103,7 +103,7 @@ def main(epochs: int = 4) -> float:
     history = trainer.fit(train, test, epochs=epochs)
     height, width = Axis("height", multiple=4), Axis("width", multiple=4)
     traced = model.eval().trace(
-        om.zeros(2, 1, 20, 28), axis_names=[{0: "batch", 2: height, 3: width}]
+        om.zeros(2, 1, 16, 24), axis_names=[{0: "batch", 2: height, 3: width}]
     )
     print(f"traced: {len(traced.graph.nodes)} nodes, verified at other sizes")
     return history.rows[-1]["val_overlap"]

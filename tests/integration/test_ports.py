@@ -8,6 +8,9 @@ from types import ModuleType
 
 import pytest
 
+import onemodel_tensors as om
+from onemodel_trace import Axis
+
 PORTS = Path(__file__).resolve().parents[2] / "examples" / "ports"
 
 
@@ -44,3 +47,13 @@ def test_accuracy(name: str, amount: int, least: float) -> None:
 @pytest.mark.parametrize(("name", "amount", "most"), [("gpt", 120, 2.9), ("vae", 8, 24.0)])
 def test_loss(name: str, amount: int, most: float) -> None:
     assert port(name).main(amount) <= most
+
+
+@pytest.mark.parametrize(("height", "width"), [(16, 24), (12, 16), (20, 28)])
+def test_unet_traces_at_sizes_that_its_groups_divide(height: int, width: int) -> None:
+    axes = {0: "batch", 2: Axis("height", multiple=4), 3: Axis("width", multiple=4)}
+    model = port("unet").UNet().eval()
+    traced = model.trace(om.zeros(2, 1, height, width), axis_names=[axes])
+    assert [str(extent) for extent in traced.graph.outputs[0].shape] == [
+        "batch", "1", "height", "width",
+    ]  # fmt: skip

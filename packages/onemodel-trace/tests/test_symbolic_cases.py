@@ -211,6 +211,16 @@ RIGHT = {
     ),
     "minus the mean": (lambda x: x - x.mean(1).unsqueeze(1), (2, 5, 24), BT),
     "groups": (groups, (2, 8, 5, 7), BHW),
+    "group norm of sizes that the groups divide": (
+        lambda x: F.group_norm(x, 4, weights(12), weights(12)),
+        (2, 12, 16, 24),
+        {"x": ("B", None, Axis("H", multiple=4), Axis("W", multiple=4))},
+    ),
+    "group norm of sizes as many as the groups": (
+        lambda x: F.group_norm(x, 4),
+        (2, 12, 4, 8),
+        BHW,
+    ),
     "channel shuffle": (channel_shuffle, (2, 8, 5, 7), BHW),
     "zeros by size": (lambda x: om.cat([om.zeros(x.shape[0], 1, 24), x], 1), (2, 5, 24), BT),
     "pooled doubled": (

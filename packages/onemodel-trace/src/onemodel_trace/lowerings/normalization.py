@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onemodel_kernels.ops import extents
 from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.graph_value import GraphValue
 from onemodel_trace.graph_writer import GraphWriter
@@ -50,7 +51,9 @@ def _group(writer: GraphWriter, call: Recorded) -> Any:
             f"GroupNormalization: the channels ({channels.text()}) are symbolic, but the groups are "
             f"{groups} fixed ones",
         )
-    rows = writer.reshape(x, (x.shape[0], groups, -1))
+    # Spelled out: of a -1, an example size that the groups divide would allow several readings.
+    extent = extents.mul(channels // groups, extents.product(x.shape[2:]))
+    rows = writer.reshape(x, (x.shape[0], groups, extent))
     ones = _filled(writer, 1.0, (groups,), x)
     zeros = _filled(writer, 0.0, (groups,), x)
     rows = writer.emit("InstanceNormalization", rows, ones, zeros, epsilon=call["epsilon"])
