@@ -141,6 +141,7 @@ def run_lint(session: nox.Session) -> None:
     session.run("python", "tools/check_file_length.py")
     session.run("python", "tools/check_operators.py")
     session.run("python", "tools/api_snapshot.py")
+    session.run("python", "tools/operator_table.py", "--check")
 
 
 def run_types(session: nox.Session) -> None:

@@ -18,6 +18,8 @@ def load(name: str) -> types.ModuleType:
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)
+    # Dataclasses look their module up by its name.
+    sys.modules[name] = module
     specification.loader.exec_module(module)
     return module
 
@@ -70,3 +72,28 @@ def test_a_package_with_an_undeclared_sibling_fails_isolation() -> None:
     assert (
         "onemodel_tensors is installed although onemodel_graph does not declare it" in result.stderr
     )
+
+
+def test_a_stale_operator_table_is_named_with_the_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool, page = load("operator_table"), tmp_path / "operators.md"
+    monkeypatch.setattr(tool, "PAGE", page)
+    assert tool.main(["--check"]) == 1
+    assert tool.main([]) == 0
+    assert tool.main(["--check"]) == 0
+    capsys.readouterr()
+    page.write_text(page.read_text(encoding="utf-8").replace("| Exp |", "| Power |"), "utf-8")
+    assert tool.main(["--check"]) == 1
+    assert "+| `exp(input)` | Exp | Exp |" in capsys.readouterr().out
+
+
+def test_the_operator_table_names_the_case_that_fails() -> None:
+    tool = load("operator_table")
+
+    def broken() -> object:
+        raise ValueError("not today")
+
+    case = tool.Case("exp: broken", broken, ())
+    with pytest.raises(SystemExit, match=r"case 'exp: broken': .*not today"):
+        tool.row("exp", [case])
