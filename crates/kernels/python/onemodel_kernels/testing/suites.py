@@ -54,6 +54,9 @@ class KernelSuite(_OverCases):
 
     def test_inference(self, case: Case) -> None:
         """The kernel infers what it returns."""
+        spec = ops.find(case.operator)
+        if spec is not None and spec.data_dependent:
+            pytest.skip("the shape depends on values")
         got = running.native(case)
         assert running.inferred(case) == [(out.dtype.name, out.shape) for out in got]
 
