@@ -24,6 +24,7 @@ UNREACHABLE = {
     [
         ("core", "opset to 20", 935),
         ("core", "opset 21 to 26", 505),
+        ("core", "opset from 27", 146),
         ("float16 and float64", None, 90),
     ],
 )

@@ -39,6 +39,17 @@ def test_what_is_read_is_written():
     np.testing.assert_array_equal(session.run(None, {"x": X})[0], og.Session(loaded).run(X)[0])
 
 
+def test_an_extent_that_is_not_known_names_no_common_size():
+    proto = model([node("Neg", ["x"], ["y"])], {"x": (np.float32, ("?", "?"))}, ["y"])
+    assert import_model(proto).graph.inputs[0].shape == (None, None)
+    np.testing.assert_array_equal(og.Session(proto.SerializeToString()).run(X)[0], -X)
+
+
+def test_opsets_after_the_newest_are_refused():
+    with pytest.raises(UnsupportedError, match="opset 29"):
+        import_model(model([node("Neg", ["x"], ["y"])], {"x": (np.float32, (2,))}, ["y"], opset=29))
+
+
 def test_equal_graphs_give_equal_bytes(tmp_path):
     for name in ("a.onnx", "b.onnx"):
         save_onnx(import_model(typed()), tmp_path / name)

@@ -39,6 +39,7 @@ FAMILIES = (
     "recurrent",
     "quantization",
     "attention",
+    "linear_attention",
     "signal",
     "sampling",
     "losses",

@@ -44,6 +44,20 @@ def _emit_swish(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     )
 
 
+def _gated(call: Call) -> list[TensorType]:
+    call.agree()
+    if tuple(call.shape(0)) != tuple(call.shape(1)):
+        raise ShapeError(
+            f"A and B must have one shape, but they have {call.shape(0)} and {call.shape(1)}"
+        )
+    return same(call)
+
+
+def _emit_swiglu(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    gate, x = inputs[:2]
+    return emit.emit("Mul", _emit_swish(emit, call, [gate]), x)
+
+
 def _activation(
     name: str, since: int, doc: str, exact_steps: bool = False, **attributes: Any
 ) -> Any:
@@ -121,5 +135,16 @@ SPECS = [
         decompose=_emit_swish,
         determinism=ELEMENTARY,
         doc="x * sigmoid(alpha*x).",
+    ),
+    operator(
+        "SwiGLU",
+        "A B",
+        "Y",
+        _gated,
+        {"alpha": real(1.0)},
+        since_version=28,
+        decompose=_emit_swiglu,
+        determinism=ELEMENTARY,
+        doc="a * sigmoid(alpha*a) * b.",
     ),
 ]

@@ -52,9 +52,10 @@ def _attention(call: Call) -> list[TensorType]:
     ]
 
 
-def _bias(emit: Emitter, call: Call, mask: Any, lengths: Any, sizes: tuple[int, ...]) -> Any:
+def _bias(
+    emit: Emitter, call: Call, dtype: str, mask: Any, lengths: Any, sizes: tuple[int, ...]
+) -> Any:
     """What is added to the scores: 0 where a query may look, -inf where not; ``None`` for nothing."""
-    dtype = call.dtype()
     length, total, past = sizes
     zero, closed = emit.constant(0.0, dtype), emit.constant(MINUS_INFINITY, dtype)
     bias = None
@@ -112,6 +113,9 @@ def _repeated(emit: Emitter, x: Any, times: int) -> Any:
 def _emit_attention(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     q, k, v, mask, past_key, past_value, lengths = (*inputs, *[None] * 7)[:7]
     dtype = call.dtype()
+    narrow = dtype in ("float16", "bfloat16")
+    # A narrow type is rounded once, at the end: its softmax weights alone would lose half the digits.
+    inner = "float32" if narrow else dtype
     batch, heads, kv_heads, length, fresh, size, value_size = _heads(call)
     if call.rank() == 3:
         forms = ((heads, length, size), (kv_heads, fresh, size), (kv_heads, fresh, value_size))
@@ -128,34 +132,40 @@ def _emit_attention(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     present = (k, v)
     scale = call["scale"] or 0.0
     scale = scale or 1.0 / size**0.5
-    root = emit.constant(scale**0.5, dtype)
+    root = emit.constant(scale**0.5, inner)
     k, v = _repeated(emit, k, heads // kv_heads), _repeated(emit, v, heads // kv_heads)
+    if narrow:
+        q, k, v = (emit.emit("Cast", part, to=inner) for part in (q, k, v))
+        if mask is not None and emit.type(mask)[0] == dtype:
+            mask = emit.emit("Cast", mask, to=inner)
     turned = emit.emit("Transpose", emit.emit("Mul", k, root), perm=(0, 1, 3, 2))
     scores = emit.emit("MatMul", emit.emit("Mul", q, root), turned)
     shown = scores
     if call["softcap"]:
-        cap = emit.constant(call["softcap"], dtype)
+        cap = emit.constant(call["softcap"], inner)
         scores = emit.emit("Mul", emit.emit("Tanh", emit.emit("Div", scores, cap)), cap)
     mode = call["qk_matmul_output_mode"]
     shown = scores if mode in (0, 1) and call["softcap"] else shown
-    bias = _bias(emit, call, mask, lengths, (length, past + fresh, past))
+    bias = _bias(emit, call, inner, mask, lengths, (length, past + fresh, past))
     if bias is not None:
         scores = emit.emit("Add", scores, bias)
     shown = scores if mode == 2 else shown
     precision = call["softmax_precision"]
-    wide = precision if precision not in (None, dtype) else None
+    wide = precision if precision not in (None, dtype, inner) else None
     if wide:
         scores = emit.emit("Cast", scores, to=wide)
     weights = emit.emit("Softmax", scores, axis=-1)
     if wide:
-        weights = emit.emit("Cast", weights, to=dtype)
+        weights = emit.emit("Cast", weights, to=inner)
     if bias is not None:
         # A query that may look nowhere gets zeros and not NaN.
         best = emit.emit("ReduceMax", bias, axes=(-1,), keepdims=1)
-        none = emit.emit("Equal", best, emit.constant(MINUS_INFINITY, dtype))
-        weights = emit.emit("Where", none, emit.constant(0.0, dtype), weights)
+        none = emit.emit("Equal", best, emit.constant(MINUS_INFINITY, inner))
+        weights = emit.emit("Where", none, emit.constant(0.0, inner), weights)
     shown = weights if mode == 3 else shown
     result = emit.emit("MatMul", weights, v)
+    if narrow:
+        result, shown = (emit.emit("Cast", part, to=dtype) for part in (result, shown))
     if call.rank() == 3:
         result = emit.emit("Transpose", result, perm=(0, 2, 1, 3))
         result = emit.emit(

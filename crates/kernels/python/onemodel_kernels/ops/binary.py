@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from onemodel_kernels.errors import AttributeValueError, DtypeError
@@ -15,7 +16,7 @@ from onemodel_kernels.ops.rules import (
     logical,
     operator,
 )
-from onemodel_kernels.ops.spec import Call, TensorType, integer, text
+from onemodel_kernels.ops.spec import Call, Emitter, TensorType, integer, text
 from onemodel_kernels.ops.unary import ELEMENTARY
 
 ROUNDED = "One correctly rounded operation for each element; integers wrap; exact."
@@ -39,10 +40,34 @@ def _shift(call: Call) -> list[TensorType]:
     return _integers(call)
 
 
-def _modulo(call: Call) -> list[TensorType]:
-    if call.agree() in FLOATS and not call["fmod"]:
-        raise AttributeValueError("floating point inputs need fmod=1")
-    return broadcasting(call)
+def _emit_shift(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    """The kernel's shift; a signed number that is shifted right by its width or more (or by less
+    than nothing) leaves its sign alone, which a shift by width - 1 gives.
+    """
+    x, amount = inputs[:2]
+    dtype = call.agree()
+    if call["direction"] == "RIGHT" and dtype.startswith("int"):
+        last = emit.constant(int(dtype.removeprefix("int")) - 1, dtype)
+        zero = emit.constant(0, dtype)
+        amount = emit.emit("Where", emit.emit("Less", amount, zero), last, amount)
+        amount = emit.emit("Min", amount, last)
+    return emit.kernel("BitShift", x, amount, direction=call["direction"])
+
+
+def _emit_modulo(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    """The kernel's remainder; where floats need the divisor's sign, it is fitted to C's fmod."""
+    a, b = inputs[:2]
+    dtype = call.agree()
+    if call["fmod"] or dtype not in FLOATS:
+        return emit.kernel("Mod", a, b, fmod=call["fmod"])
+    rest = emit.kernel("Mod", a, b, fmod=1)
+    zero = emit.constant(0.0, dtype)
+    apart = emit.emit("Xor", emit.emit("Less", rest, zero), emit.emit("Less", b, zero))
+    none = emit.emit("Equal", rest, zero)
+    moved = emit.emit("Where", apart, emit.emit("Add", rest, b), rest)
+    # A remainder of nothing is a zero with the divisor's sign.
+    signed = emit.emit("Where", emit.emit("Less", b, zero), emit.constant(-0.0, dtype), zero)
+    return emit.emit("Where", none, signed, moved)
 
 
 def _where(call: Call) -> list[TensorType]:
@@ -68,9 +93,10 @@ SPECS = [
     _two(
         "Mod",
         13,
-        _modulo,
+        broadcasting,
         "The remainder: the divisor's sign, with fmod=1 the dividend's.",
         attributes={"fmod": integer(0)},
+        decompose=_emit_modulo,
     ),
     _two("FloorDiv", 1, broadcasting, "floor(a / b).", domain=OWN),
     operator(
@@ -100,7 +126,8 @@ SPECS = [
         _shift,
         {"direction": text(required=True)},
         since_version=11,
-        doc="x shifted by y bits; a shift by the width or more gives 0.",
+        decompose=_emit_shift,
+        doc="x shifted by y bits; by the width or more gives 0, or -1 for a negative x to the right.",
     ),
     operator(
         "Where", "condition X Y", "output", _where, since_version=16, doc="condition ? x : y."

@@ -195,6 +195,41 @@ def _emit_col2im(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     return emit.emit("Reshape", y, shape=(batch, channels, *sizes), allowzero=1)
 
 
+def _causal(call: Call) -> list[TensorType]:
+    dtype = call.agree()
+    x, w = call.shape(0), call.shape(1)
+    if len(x) != 3 or len(w) != 3:
+        raise ShapeError(
+            f"input (N, C, L) and weight (C, 1, k) must have 3 axes, but they are {x} and {w}"
+        )
+    extents.unify(x[1], w[0], f"the channels of the input {x} and of the weight {w}")
+    extents.unify(w[1], 1, "the middle extent of the weight")
+    if call["activation"] not in ("none", "silu", "swish"):
+        raise AttributeValueError(
+            f"activation must be none, silu or swish, but it is {call['activation']!r}"
+        )
+    past = (x[0], x[1], extents.sub(w[2], 1))
+    if call.has(3) and tuple(call.shape(3)) != past:
+        raise ShapeError(f"past_state must have the shape {past}, but it has {call.shape(3)}")
+    return [(dtype, x), (dtype, past)]
+
+
+def _emit_causal(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    x, w, bias, past = (*inputs, None, None)[:4]
+    _, (_, shape) = _causal(call)
+    taps = shape[2]
+    if past is not None:
+        x = emit.emit("Concat", past, x, axis=2)
+    elif taps:
+        x = emit.emit("Pad", x, pads=(0, 0, taps, 0, 0, 0), mode="constant")
+    y = emit.emit("Conv", x, w, bias, group=call.shape(1)[0])
+    if call["activation"] != "none":
+        y = emit.emit("Silu", y)
+    total = emit.type(x)[1][2]
+    present = emit.emit("Slice", x, starts=(total - taps,), ends=(total,), axes=(2,))
+    return y, present
+
+
 WINDOW = {
     "group": integer(1),
     "pads": integers(),
@@ -236,5 +271,16 @@ SPECS = [
         decompose=_emit_col2im,
         determinism=TAPS,
         doc="Columns of blocks added up into an image.",
+    ),
+    operator(
+        "CausalConvWithState",
+        "input weight bias? past_state?",
+        "output present_state",
+        _causal,
+        {"activation": text("none")},
+        since_version=27,
+        decompose=_emit_causal,
+        determinism=TAPS,
+        doc="A depthwise convolution over this and the k - 1 steps before, which the state carries.",
     ),
 ]

@@ -296,7 +296,7 @@ SPECS = [
         "@start @limit @delta",
         "output",
         _range,
-        {"dtype": dtype_name()},
+        {"dtype": dtype_name(), "stash_type": integer(1)},
         since_version=11,
         prepare=_prepare_range,
         doc="start, start + delta, … below limit; element i is start + i*delta.",

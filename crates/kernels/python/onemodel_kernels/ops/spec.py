@@ -169,7 +169,7 @@ class OpSpec:
         kernel: The native kernel, or ``None`` when ``decompose`` or the graph layer itself
             computes it.
         prepare: Kernel attributes of a call; by default the attributes and operands that are set.
-        decompose: Writes the operator with other operators.
+        decompose: Writes the operator with other operators and kernels.
         dynamic: Writes the operator with others when the value of an operand is not known
             before the run; it gets every input in ONNX's order.
         in_shape: The result's elements are the input's in the same order, so it may be a view.

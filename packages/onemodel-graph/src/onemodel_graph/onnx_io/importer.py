@@ -18,9 +18,11 @@ from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 
-OLDEST, NEWEST = 1, 26
+OLDEST, NEWEST = 1, 28
 DTYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"})
 """Attributes that hold an element type."""
+NAMELESS = frozenset({"", "?", "-1", "None"})
+"""Texts that exporters write for an extent that is not known: they name no common size."""
 DEPTH = 64
 """Bodies and functions inside each other beyond this are refused."""
 
@@ -44,7 +46,7 @@ def import_model(source: ModelProto | bytes | str | Path) -> Model:
     Raises:
         AttributeValueError: for a damaged file or a model that breaks ONNX's rules, naming the
             place.
-        UnsupportedError: for an opset above 26 or an element type that is not supported.
+        UnsupportedError: for an opset above 28 or an element type that is not supported.
     """
     folder = None
     if isinstance(source, str | Path):
@@ -308,7 +310,8 @@ def typed(proto: Any) -> tuple[str | None, tuple[int | str | None, ...] | None]:
         if extent.HasField("dim_value"):
             shape.append(extent.dim_value if extent.dim_value >= 0 else None)
         else:
-            shape.append(extent.dim_param or None)
+            name = extent.dim_param
+            shape.append(None if name in NAMELESS else name)
     return dtype, tuple(shape)
 
 

@@ -7,6 +7,7 @@ registered with the opset from which on it is no longer needed.
 from onemodel_graph.onnx_io.adapters import (
     attributes_to_inputs,
     control_flow,
+    later,
     legacy,
     normalisation,
     quantisation,
@@ -20,6 +21,7 @@ __all__ = [
     "adapt",
     "attributes_to_inputs",
     "control_flow",
+    "later",
     "legacy",
     "normalisation",
     "quantisation",
