@@ -16,6 +16,13 @@ CASES: list[Case] = cases(
         "binary_cross_entropy_with_logits": lambda x, y: F.binary_cross_entropy_with_logits(
             x, y.sigmoid()
         ),
+        "soft_margin_loss": lambda x, y: F.soft_margin_loss(x, y.sign()),
+        "hinge_embedding_loss": lambda x, y: F.hinge_embedding_loss(x, y.sign()),
+        "poisson_nll_loss": lambda x, y: F.poisson_nll_loss(x, y.abs()),
+        "gaussian_nll_loss": lambda x, y: F.gaussian_nll_loss(x, y, y.abs() + 0.5),
+        "margin_ranking_loss": lambda x, y: F.margin_ranking_loss(x, y, (x * y).sign()),
+        "triplet_margin_loss": lambda x, y: F.triplet_margin_loss(x, y, x + y),
+        "cosine_embedding_loss": lambda x, y: F.cosine_embedding_loss(x, y, x[:, 0].sign()),
         "kl_div": lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
     },
     real(3, 5),

@@ -30,6 +30,7 @@ CASES: list[Case] = [
             "var: population": lambda x: x.var(1, correction=0),
             "var: all": lambda x: x.var(),
             "var_mean": lambda x: om.var_mean(x, 0),
+            "std_mean": lambda x: om.std_mean(x, 0),
             "std": lambda x: x.std(0, keepdim=True),
             "logsumexp": lambda x: x.logsumexp(1),
             "norm": lambda x: x.norm(dim=1),

@@ -30,6 +30,9 @@ CASES: list[Case] = [
             "conv_transpose1d": lambda x: F.conv_transpose1d(
                 x[:, :, 0], weights(4, 3, 2), stride=2
             ),
+            "conv_transpose3d": lambda x: F.conv_transpose3d(
+                x.unsqueeze(2), weights(4, 3, 1, 2, 2), stride=(1, 2, 2)
+            ),
             "max_pool2d": lambda x: F.max_pool2d(x, 2),
             "max_pool2d: overlapping": lambda x: F.max_pool2d(x, 3, stride=2, padding=1),
             "max_pool2d: ceil": lambda x: F.max_pool2d(x, 2, ceil_mode=True),
@@ -44,11 +47,16 @@ CASES: list[Case] = [
             ),
             "avg_pool2d: divisor": lambda x: F.avg_pool2d(x, 2, divisor_override=3),
             "avg_pool1d": lambda x: F.avg_pool1d(x[:, :, 0], 2),
+            "avg_pool3d": lambda x: F.avg_pool3d(x.unsqueeze(2), (1, 2, 2)),
             "lp_pool2d": lambda x: F.lp_pool2d(x.abs(), 2, 2),
+            "lp_pool1d": lambda x: F.lp_pool1d(x.abs()[:, :, 0], 2, 2),
             "adaptive_avg_pool2d: 1": lambda x: F.adaptive_avg_pool2d(x, 1),
             "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
             "adaptive_avg_pool2d: kept axis": lambda x: F.adaptive_avg_pool2d(x, (1, None)),
             "adaptive_avg_pool1d": lambda x: F.adaptive_avg_pool1d(x[:, :, 0], 1),
+            "adaptive_avg_pool3d": lambda x: F.adaptive_avg_pool3d(x.unsqueeze(2), 1),
+            "adaptive_max_pool1d": lambda x: F.adaptive_max_pool1d(x[:, :, 0], 1),
+            "adaptive_max_pool3d": lambda x: F.adaptive_max_pool3d(x.unsqueeze(2), 1),
             "adaptive_max_pool2d: 1": lambda x: F.adaptive_max_pool2d(x, 1),
             "adaptive_max_pool2d": lambda x: F.adaptive_max_pool2d(x, (3, 4)),
             "interpolate": lambda x: F.interpolate(x, scale_factor=2),
@@ -67,6 +75,8 @@ CASES: list[Case] = [
             "pixel_shuffle": lambda x: F.pixel_shuffle(x, 2),
             "pixel_unshuffle": lambda x: F.pixel_unshuffle(x[:, :, :8, :10], 2),
             "channel_shuffle": lambda x: F.channel_shuffle(x, 2),
+            "dropout1d: evaluation": lambda x: F.dropout1d(x[:, :, 0], training=False) * 2,
+            "dropout3d: evaluation": lambda x: F.dropout3d(x.unsqueeze(2), training=False) * 2,
             "unfold: patches": lambda x: F.unfold(x, 3, padding=1, stride=2),
             "fold": lambda x: F.fold(F.unfold(x, 3), (9, 11), 3),
             "prelu: channels": lambda x: F.prelu(x, PER_CHANNEL),
