@@ -237,6 +237,17 @@ def bench(session: nox.Session) -> None:
     session.run("python", "tools/bench", *session.posargs)
 
 
+@nox.session(name="bench-crate")
+def bench_crate(session: nox.Session) -> None:
+    """Products and convolutions in GFLOP/s, beside the FMA peak measured in the same run."""
+    crate = ("--manifest-path", "crates/kernels/Cargo.toml")
+    threads = session.posargs or ["1"]
+    session.run(
+        "cargo", "bench", *crate, "--bench", "products", "--", *threads,
+        external=True, env=environment(),
+    )  # fmt: skip
+
+
 @nox.session
 def local(session: nox.Session) -> None:
     """What a contributor runs before a commit: everything but the slow tests and the isolation."""
