@@ -63,19 +63,26 @@ pub fn expm1<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.eq(x, s.splat(0.0)), x, y)
 }
 
-/// 1 / (1 + e^-x), with the rounding error of the denominator compensated.
+/// 1 / (1 + e^-x): with z = e^-|x| in two parts the denominator's rounding error is compensated.
 #[inline(always)]
 pub fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
-    let one = s.splat(1.0);
-    let z = exp(s, s.neg(s.abs(x)));
+    let (one, zero) = (s.splat(1.0), s.splat(0.0));
+    let a = s.neg(s.abs(x));
+    let low = s.splat(-104.0);
+    let (n, t) = reduced(s, s.select(s.lt(a, low), low, a));
+    let p = s.add(one, t);
+    let z = s.scale_by_power(p, n);
+    // Below -80 the second part is far below anything that shows.
+    let z_low = s.mul(s.sub(t, s.sub(p, one)), scale(s, n));
+    let z_low = s.select(s.lt(a, s.splat(-80.0)), zero, z_low);
     let d = s.add(one, z);
-    let error = s.sub(z, s.sub(d, one));
+    let d_low = s.add(s.sub(z, s.sub(d, one)), z_low);
     let inverse = s.div(one, d);
-    let residual = s.fma(s.neg(d), inverse, one);
-    let correction = s.fma(s.neg(error), inverse, residual);
-    let numerator = s.select(s.lt(x, s.splat(0.0)), z, one);
-    let q = s.mul(numerator, inverse);
-    s.fma(q, correction, q)
+    let relative = s.fma(s.neg(d_low), inverse, s.fma(s.neg(d), inverse, one));
+    let negative = s.lt(x, zero);
+    let q = s.mul(s.select(negative, z, one), inverse);
+    let rest = s.fma(q, relative, s.mul(s.select(negative, z_low, zero), inverse));
+    s.add(q, rest)
 }
 
 const LN2_HIGH_F64: f64 = 6.931_471_803_691_238e-1;

@@ -78,11 +78,11 @@ impl Gate for f64 {
     }
     #[inline(always)]
     fn sigmoid<S: Simd>(s: S, x: S::D) -> S::D {
-        Self::map(s, x, math::sigmoid_f64)
+        Self::map(s, x, |x| Activation::Sigmoid.scalar(x))
     }
     #[inline(always)]
     fn tanh<S: Simd>(s: S, x: S::D) -> S::D {
-        Self::map(s, x, math::tanh_f64)
+        Self::map(s, x, |x| Activation::Tanh.scalar(x))
     }
     #[inline(always)]
     fn map<S: Simd>(s: S, x: S::D, f: impl Fn(f64) -> f64) -> S::D {
@@ -138,6 +138,8 @@ impl Activation {
         }
     }
 
+    // Not inlined: sixteen copies of it at each of its many places would be most of the library.
+    #[inline(never)]
     fn scalar(self, x: f64) -> f64 {
         match self {
             Self::Sigmoid => math::sigmoid_f64(x),
