@@ -54,7 +54,9 @@ class Bound:
             difference = np.where(finite, np.abs(found - wide), np.inf)
         allowed = np.full(wide.shape, self.absolute)
         if self.ulp:
-            spacing = np.spacing(np.abs(np.where(finite, rounded, 0)).astype(got.dtype))
+            with np.errstate(all="ignore"):
+                # The largest number has no spacing: its neighbour is infinite.
+                spacing = np.spacing(np.abs(np.where(finite, rounded, 0)).astype(got.dtype))
             allowed = np.maximum(allowed, self.ulp * spacing.astype(np.float64))
         if self.scaled and finite.any():
             allowed = np.maximum(allowed, self.scaled * np.abs(wide[np.isfinite(wide)]).max())
