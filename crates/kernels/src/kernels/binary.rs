@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::number::{Number, for_number};
-use crate::simd::{PlainLoop, vectorized};
+use crate::simd::{PlainLoop, vectorized_wide};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ impl<O: Operation> Kernel for Arithmetic<O> {
         for_number!(a.dtype(), T => {
             elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
                 let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
-                vectorized(Zip { operation: self.0, a, b, out });
+                vectorized_wide(Zip { operation: self.0, a, b, out });
             });
         });
         Ok(())

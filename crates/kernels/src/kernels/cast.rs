@@ -3,10 +3,11 @@
 use crate::array::{Array, Meta, copy_elements};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
-use crate::for_dtype;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::kernels::select::Bits;
 use crate::simd::{PlainLoop, vectorized};
+use crate::{for_dtype, for_size};
 use half::{bf16, f16};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -64,10 +65,17 @@ impl Kernel for Cast {
                 span.output::<f32>(0).copy_from_slice(span.input(0));
             });
         } else if from == DType::Bool {
+            // Zero is all bits clear in every dtype.
+            let mut one = 0u64;
             for_dtype!(to, U => {
-                let (yes, no) = (U::of(Value::Small(1)), U::of(Value::Small(0)));
+                // SAFETY: 8 bytes hold any element.
+                unsafe { (&raw mut one).cast::<U>().write(U::of(Value::Small(1))) };
+            });
+            for_size!(to, B => {
+                // SAFETY: the element lies at the start of the 8 bytes.
+                let yes = unsafe { (&raw const one).cast::<B>().read() };
                 elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
-                    vectorized(Choose { x: span.input(0), y: span.output::<U>(0), yes, no });
+                    vectorized(Choose { x: span.input(0), y: span.output::<B>(0), yes });
                 });
             });
         } else {
@@ -83,20 +91,19 @@ impl Kernel for Cast {
     }
 }
 
-/// One of two values for each truth.
-struct Choose<'a, U> {
+/// A value where true, else 0.
+struct Choose<'a, B> {
     x: &'a [Bool],
-    y: &'a mut [U],
-    yes: U,
-    no: U,
+    y: &'a mut [B],
+    yes: B,
 }
 
-impl<U: Copy> PlainLoop for Choose<'_, U> {
+impl<B: Bits + Default> PlainLoop for Choose<'_, B> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         for (x, y) in self.x.iter().zip(self.y) {
-            *y = if x.get() { self.yes } else { self.no };
+            *y = B::choose(*x, self.yes, B::default());
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, Halves, Span};
-use crate::simd::{LANES, PlainLoop, Simd, WithSimd, dispatch, vectorized};
+use crate::simd::{LANES, PlainLoop, Simd, WithSimd, dispatch, vectorized, vectorized_wide};
 use smallvec::smallvec;
 
 /// A function of one number, on 16 lanes of f32 and in f64.
@@ -33,7 +33,7 @@ pub(crate) trait Function2: Copy + Send + Sync + 'static {
 
 /// `y = f.double(x)`, rounded once.
 pub(crate) fn through_f64<F: Function>(f: F, x: &[f32], y: &mut [f32]) {
-    vectorized(Through { f, x, y });
+    vectorized_wide(Through { f, x, y });
 }
 
 /// `z = f.double(x, y)`, rounded once.

@@ -55,13 +55,31 @@ struct Select<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Copy> PlainLoop for Select<'_, T> {
+impl<T: Bits> PlainLoop for Select<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         for (((c, a), b), z) in self.c.iter().zip(self.a).zip(self.b).zip(self.out) {
-            let (a, b) = (*a, *b);
-            *z = if c.get() { a } else { b };
+            *z = T::choose(*c, *a, *b);
         }
     }
 }
+
+/// The bits of an element.
+pub(crate) trait Bits: Copy {
+    /// `c ? a : b` by a mask, which unlike a condition never becomes a jump.
+    fn choose(c: Bool, a: Self, b: Self) -> Self;
+}
+
+macro_rules! bits {
+    ($($t:ty),*) => {$(
+        impl Bits for $t {
+            #[inline(always)]
+            fn choose(c: Bool, a: Self, b: Self) -> Self {
+                let mask = <$t>::from(c.get()).wrapping_neg();
+                (a & mask) | (b & !mask)
+            }
+        }
+    )*};
+}
+bits!(u8, u16, u32, u64);

@@ -14,7 +14,7 @@ use crate::kernels::elementwise::{self, CHEAP, COSTLY, Halves, Span};
 use crate::kernels::function::{Function, Unary, check_float, through_f64};
 use crate::kernels::number::{Number, for_number};
 use crate::math;
-use crate::simd::{PlainLoop, Simd, vectorized};
+use crate::simd::{PlainLoop, Simd, vectorized_wide};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -224,7 +224,7 @@ impl<F: NumberFunction> Kernel for Numeric<F> {
 pub(crate) fn numeric<F: NumberFunction>(f: F, x: &Array, outputs: &[Array]) {
     for_number!(x.dtype(), T => {
         elementwise::map(&[x], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
-            vectorized(Map { f, x: span.input::<T>(0), y: span.output::<T>(0) });
+            vectorized_wide(Map { f, x: span.input::<T>(0), y: span.output::<T>(0) });
         });
     });
 }

@@ -10,7 +10,7 @@ use crate::kernels::binary::{Add, Operation, Zip};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::number::{Number, for_number};
-use crate::simd::{PlainLoop, vectorized};
+use crate::simd::{PlainLoop, vectorized, vectorized_wide};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn pair<O: Operation>(operation: O, a: &Array, b: &Array, outputs: &[Array]) {
     for_number!(a.dtype(), T => {
         elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
             let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
-            vectorized(Zip { operation, a, b, out });
+            vectorized_wide(Zip { operation, a, b, out });
         });
     });
 }

@@ -1,6 +1,6 @@
 //! 16 lanes in one register (f64: two).
 
-use super::{Isa, LANES, Simd, WithSimd};
+use super::{Isa, LANES, PlainLoop, Simd, WithSimd};
 use std::arch::x86_64::*;
 
 #[derive(Clone, Copy)]
@@ -13,6 +13,15 @@ pub struct Avx512(());
 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,fma,avx2")]
 pub unsafe fn run<O: WithSimd>(op: O) -> O::Output {
     op.run(Avx512(()))
+}
+
+/// Runs a plain loop compiled with these instructions.
+///
+/// # Safety
+/// The CPU has the features named here.
+#[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,fma,avx2")]
+pub unsafe fn run_plain<L: PlainLoop>(body: L) -> L::Output {
+    body.run()
 }
 
 // SAFETY of all intrinsics below: the only way to a value of this type is `run`, whose caller has

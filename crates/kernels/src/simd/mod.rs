@@ -130,6 +130,18 @@ pub fn vectorized<L: PlainLoop>(body: L) -> L::Output {
     body.run()
 }
 
+/// Runs a plain loop with 512-bit instructions where the CPU has them: for the few that are bound by
+/// nothing but loads and stores in the nearer caches.
+#[inline]
+pub fn vectorized_wide<L: PlainLoop>(body: L) -> L::Output {
+    #[cfg(target_arch = "x86_64")]
+    if isa() == Isa::Avx512 {
+        // SAFETY: just checked.
+        return unsafe { avx512::run_plain(body) };
+    }
+    vectorized(body)
+}
+
 /// Fused multiply-add of one f32 without the instruction: exact product in f64, the sum rounded to
 /// odd in f64, then rounded once to f32 (Boldo and Melquiond, "Emulation of FMA and correctly
 /// rounded sums", 2008; 53 >= 2 * 24 + 2 bits make the last step innocuous).
