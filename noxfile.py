@@ -249,6 +249,14 @@ def bench_crate(session: nox.Session) -> None:
 
 
 @nox.session
+def conformance(session: nox.Session) -> None:
+    """ONNX's backend suite by group and opset, and by operator where a case fails."""
+    graph = PACKAGES["graph"]
+    install(session, (graph.name,), *graph.test_requirements)
+    session.run("python", f"{graph.test_folder}/conformance/suite.py", *session.posargs)
+
+
+@nox.session
 def local(session: nox.Session) -> None:
     """What a contributor runs before a commit: everything but the slow tests and the isolation."""
     install_for_all(session)

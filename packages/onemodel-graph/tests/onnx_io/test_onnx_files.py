@@ -50,6 +50,13 @@ def test_opsets_after_the_newest_are_refused():
         import_model(model([node("Neg", ["x"], ["y"])], {"x": (np.float32, (2,))}, ["y"], opset=29))
 
 
+def test_element_types_that_arrays_do_not_hold_are_refused():
+    cast = node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E4M3FN, name="low")
+    proto = model([cast], {"x": (np.float32, (2,))}, ["y"])
+    with pytest.raises(UnsupportedError, match=r"'low'.*float8e4m3fn"):
+        og.Session(proto.SerializeToString())
+
+
 def test_equal_graphs_give_equal_bytes(tmp_path):
     for name in ("a.onnx", "b.onnx"):
         save_onnx(import_model(typed()), tmp_path / name)

@@ -8,7 +8,7 @@ from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_graph.planning.planner import Planner
-from onemodel_graph.planning.slot import Known
+from onemodel_graph.planning.slot import SIZES, Known
 from onemodel_kernels import Kernel, ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 from onemodel_kernels.ops import OpSpec
@@ -85,7 +85,7 @@ def prepare(graph: Graph) -> Prepared:
     if missing:
         listed = "\n  ".join(missing)
         raise UnsupportedError(
-            f"{graph.name}: {len(missing)} node(s) use operators that are not supported:\n  {listed}"
+            f"{graph.name}: {len(missing)} node(s) use operators or element types that are not supported:\n  {listed}"
         )
     return prepared
 
@@ -108,6 +108,10 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
         if spec is not None and lacks:
             missing.append(f"{node.label}: there is no native kernel {spec.kernel!r}")
             continue
+        strange = None if spec is None else _strange_element_type(node, spec)
+        if strange is not None:
+            missing.append(f"{node.label}: elements of type {strange} are not supported")
+            continue
         tensors: tuple[int, ...] = tuple(range(len(node.inputs)))
         operands: tuple[tuple[int, str], ...] = ()
         if spec is not None:
@@ -125,6 +129,15 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
                 step.bodies[name] = _prepare(body, missing)
         steps.append(step)
     return Prepared(graph, steps)
+
+
+def _strange_element_type(node: Node, spec: OpSpec) -> str | None:
+    """The first element type among the attributes that arrays do not hold."""
+    for name, attribute in spec.attributes.items():
+        value = node.attributes.get(name)
+        if attribute.type == "dtype" and isinstance(value, str) and value not in SIZES:
+            return value
+    return None
 
 
 def _count(node: Node, spec: OpSpec) -> None:
