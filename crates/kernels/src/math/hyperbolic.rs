@@ -100,8 +100,7 @@ pub fn acosh_f64(x: f64) -> f64 {
     } else if x > 2.0 {
         log_f64(2.0 * x - 1.0 / (x + (x * x - 1.0).sqrt()))
     } else {
-        // Below 1 the root is of a negative number.
-        let t = x - 1.0;
+        let t = if x < 1.0 { f64::NAN } else { x - 1.0 };
         log1p_f64(t + (2.0 * t + t * t).sqrt())
     }
 }

@@ -45,6 +45,8 @@ FAMILIES = (
     "losses",
     "random",
     "contributed",
+    "quantized_recurrent",
+    "classical",
 )
 INTERFACE_VERSION = (1, 0)
 _LAZY = ("Attribute", "Call", "Emitter", "InputSpec", "OpSpec", "Shape", "TensorType")

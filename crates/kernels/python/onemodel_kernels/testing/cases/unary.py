@@ -34,6 +34,7 @@ _ROUNDED: dict[str, Callable[[Tensor], Tensor]] = {
     "Abs": np.abs,
     "Ceil": np.ceil,
     "Floor": np.floor,
+    "Identity": lambda x: x,
     "Neg": np.negative,
     "Reciprocal": np.reciprocal,
     "Relu": lambda x: np.where(x < 0, 0, x),
