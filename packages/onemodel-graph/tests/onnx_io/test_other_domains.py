@@ -1,0 +1,130 @@
+"""Operators of other domains than ONNX's own, against ONNX Runtime."""
+
+import numpy as np
+import onnxruntime as ort
+import pytest
+from models import model, node
+from onnx import TensorProto, helper
+
+import onemodel_graph as og
+from onemodel_kernels.errors import UnsupportedError
+
+CLASSICAL, CONTRIBUTED = "ai.onnx.ml", "com.microsoft"
+ROWS = np.random.default_rng(7).normal(size=(40, 3)).astype(np.float32)
+
+
+def both(proto, *inputs):
+    """(ours, ONNX Runtime's) outputs."""
+    for domain in (CLASSICAL, CONTRIBUTED):
+        proto.opset_import.append(helper.make_opsetid(domain, 1))
+    data = proto.SerializeToString()
+    options = ort.SessionOptions()
+    # With more threads, ONNX Runtime's quantised LSTM takes a range for each thread's rows.
+    options.intra_op_num_threads = 1
+    session = ort.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    names = [value.name for value in session.get_inputs()]
+    expected = session.run(None, dict(zip(names, inputs, strict=True)))
+    return og.Session(data).run(*inputs), expected
+
+
+def test_scaler():
+    scaler = node(
+        "Scaler", ["x"], ["y"], domain=CLASSICAL, offset=[1.0, 2.0, 3.0], scale=[0.5, 2.0, 0.1]
+    )
+    ours, theirs = both(model([scaler], {"x": (np.float32, ("n", 3))}, ["y"]), ROWS)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+#: Two trees: one of depth 2 that asks for features 0 and 2, one of a single leaf.
+NODES = {
+    "nodes_treeids": [0, 0, 0, 0, 0, 1],
+    "nodes_nodeids": [0, 1, 2, 3, 4, 0],
+    "nodes_featureids": [0, 0, 2, 0, 0, 0],
+    "nodes_values": [0.1, 0.0, -0.2, 0.0, 0.0, 0.0],
+    "nodes_modes": ["BRANCH_LEQ", "LEAF", "BRANCH_LEQ", "LEAF", "LEAF", "LEAF"],
+    "nodes_truenodeids": [1, 0, 3, 0, 0, 0],
+    "nodes_falsenodeids": [2, 0, 4, 0, 0, 0],
+}
+
+
+def leaves(kind, ids, weights):
+    return {
+        f"{kind}_treeids": [0, 0, 0, 1],
+        f"{kind}_nodeids": [1, 3, 4, 0],
+        f"{kind}_ids": ids,
+        f"{kind}_weights": weights,
+    }
+
+
+@pytest.mark.parametrize("aggregate", ["SUM", "AVERAGE", "MIN", "MAX"])
+def test_tree_regressor(aggregate):
+    stored = leaves("target", [0, 0, 0, 0], [1.5, -2.0, 4.0, 0.25])
+    trees = node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain=CLASSICAL, n_targets=1, base_values=[0.5],
+        aggregate_function=aggregate, **NODES, **stored,
+    )  # fmt: skip
+    ours, theirs = both(model([trees], {"x": (np.float32, ("n", 3))}, ["y"]), ROWS)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+
+
+@pytest.mark.parametrize(
+    ("ids", "weights", "labels"),
+    [
+        ([0, 1, 2, 1], [1.0, 0.75, 2.0, 0.5], [3, 5, 8]),
+        ([0, 0, 0, 0], [0.2, 0.6, 0.4, 0.1], [0, 1]),
+        ([0, 0, 0, 0], [-0.2, 0.6, -0.4, 0.1], [0, 1]),
+    ],
+    ids=["three", "share", "logit"],
+)
+@pytest.mark.parametrize("after", ["NONE", "LOGISTIC"])
+def test_tree_classifier(ids, weights, labels, after):
+    if after == "LOGISTIC" and labels == [0, 1] and min(weights) >= 0:
+        pytest.skip("shares are not logits")
+    trees = node(
+        "TreeEnsembleClassifier", ["x"], ["label", "scores"], domain=CLASSICAL,
+        classlabels_int64s=labels, post_transform=after, **NODES, **leaves("class", ids, weights),
+    )  # fmt: skip
+    proto = model([trees], {"x": (np.float32, ("n", 3))}, ["label", "scores"])
+    ours, theirs = both(proto, ROWS)
+    np.testing.assert_array_equal(ours[0], theirs[0])
+    # ONNX Runtime approximates the exponential.
+    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_lstm_with_stored_weights(direction):
+    rng = np.random.default_rng(3)
+    both_ways = 2 if direction == "bidirectional" else 1
+    size, hidden = 5, 4
+    stored = {
+        "w": rng.integers(-128, 128, (both_ways, size, 4 * hidden)).astype(np.int8),
+        "r": rng.integers(-128, 128, (both_ways, hidden, 4 * hidden)).astype(np.int8),
+        "b": rng.normal(size=(both_ways, 8 * hidden)).astype(np.float32),
+        "ws": np.full(both_ways, 0.01, np.float32),
+        "wz": np.zeros(both_ways, np.int8),
+        "rs": np.full(both_ways, 0.02, np.float32),
+        "rz": np.zeros(both_ways, np.int8),
+    }
+    names = ["x", "w", "r", "b", "", "", "", "", "ws", "wz", "rs", "rz"]
+    lstm = node(
+        "DynamicQuantizeLSTM", names, ["y", "h", "c"], domain=CONTRIBUTED,
+        direction=direction, hidden_size=hidden,
+    )  # fmt: skip
+    proto = model([lstm], {"x": (np.float32, ("t", 2, size))}, ["y", "h", "c"], stored)
+    ours, theirs = both(proto, rng.normal(size=(6, 2, size)).astype(np.float32))
+    for mine, other in zip(ours, theirs, strict=True):
+        # ONNX Runtime approximates sigmoid and tanh.
+        np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
+
+
+def test_labels_that_are_texts_are_refused():
+    stored = leaves("class", [0, 1, 0, 1], [1.0, 1.0, 1.0, 1.0])
+    trees = node(
+        "TreeEnsembleClassifier", ["x"], ["label", "scores"], domain=CLASSICAL, name="forest",
+        classlabels_strings=["no", "yes"], **NODES, **stored,
+    )  # fmt: skip
+    proto = model([trees], {"x": (np.float32, (2, 3))}, ["label", "scores"])
+    proto.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
+    proto.opset_import.append(helper.make_opsetid(CLASSICAL, 1))
+    with pytest.raises(UnsupportedError, match="forest"):
+        og.Session(proto.SerializeToString()).run(ROWS[:2])
