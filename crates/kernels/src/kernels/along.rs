@@ -83,7 +83,7 @@ pub(crate) fn map_rows<T: Element, const N: usize>(
     }
     let failure = Mutex::new(None);
     parallel::for_ranges(rows, grain, |range| {
-        let target = target;
+        let target = &target;
         let bytes = (N + 1) * length * size_of::<T>();
         let mut scratch = match Scratch::new(operator, bytes) {
             Ok(scratch) => scratch,

@@ -12,13 +12,14 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::in_full_precision;
 use crate::kernels::blocks::{Slot, Source};
 use crate::kernels::elementwise::CHEAP;
-use crate::kernels::fold::{Fold, Rows, Store, fold_row};
+use crate::kernels::fold::{Rows, Store};
 use crate::kernels::function::check_float;
-use crate::kernels::number::Number;
-use crate::kernels::reduce::Sum;
+use crate::kernels::lanes::{Lane, Term, for_lanes, tree};
+use crate::kernels::sums;
 use crate::parallel;
-use crate::simd::{LANES, PlainLoop, vectorized};
+use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use smallvec::smallvec;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 pub(crate) const KERNELS: &[Entry] = &[
@@ -106,9 +107,9 @@ fn values(a: &Array) -> Vec<f64> {
 }
 
 /// `fma(x - mean, a, bias)` for each channel, the coefficients rounded to T.
-fn affine<T: Number>(x: &Array, mean: &[f64], a: &[f64], bias: &[f64], out: &Array) -> Result<()> {
+fn affine<T: Lane>(x: &Array, mean: &[f64], a: &[f64], bias: &[f64], out: &Array) -> Result<()> {
     let x = x.to_contiguous()?;
-    planes::<T, 1, 3>([&x], [mean, a, bias], out, |[x], [m, a, b]| x.sub(m).fma(a, b));
+    planes::<T, Affine, 1, 3>([&x], [mean, a, bias], out);
     Ok(())
 }
 
@@ -116,12 +117,38 @@ struct Pointers<T, const N: usize>([*const T; N], *mut T);
 // SAFETY: parts read the inputs and write disjoint planes of the output.
 unsafe impl<T, const N: usize> Sync for Pointers<T, N> {}
 
-/// `f(elements, coefficients of their channel)` over contiguous (N, C, …) arrays.
-fn planes<T: Number, const N: usize, const K: usize>(
+/// An element's output from its `N` inputs and its channel's `K` coefficients.
+trait Formula<const N: usize, const K: usize>: Copy {
+    fn at<T: Lane, S: Simd>(s: S, x: [T::V<S>; N], c: [T::V<S>; K]) -> T::V<S>;
+}
+
+#[derive(Clone, Copy)]
+struct Affine;
+
+impl Formula<1, 3> for Affine {
+    #[inline(always)]
+    fn at<T: Lane, S: Simd>(s: S, [x]: [T::V<S>; 1], [mean, a, b]: [T::V<S>; 3]) -> T::V<S> {
+        T::v_fma(s, T::v_sub(s, x, mean), a, b)
+    }
+}
+
+/// `a fma(-(x - mean), q, g - k)`.
+#[derive(Clone, Copy)]
+struct InputGradient;
+
+impl Formula<2, 4> for InputGradient {
+    #[inline(always)]
+    fn at<T: Lane, S: Simd>(s: S, [x, g]: [T::V<S>; 2], [m, k, q, a]: [T::V<S>; 4]) -> T::V<S> {
+        let d = T::v_neg(s, T::v_sub(s, x, m));
+        T::v_mul(s, a, T::v_fma(s, d, q, T::v_sub(s, g, k)))
+    }
+}
+
+/// The formula over contiguous (N, C, …) arrays. An input may be the output.
+fn planes<T: Lane, F: Formula<N, K>, const N: usize, const K: usize>(
     inputs: [&Array; N],
     coefficients: [&[f64]; K],
     out: &Array,
-    f: impl Fn([T; N], [T; K]) -> T + Copy + Send + Sync,
 ) {
     if out.size() == 0 {
         return;
@@ -130,13 +157,10 @@ fn planes<T: Number, const N: usize, const K: usize>(
     let plane: usize = out.shape()[2..].iter().product();
     let pointers = Pointers(inputs.map(|x| x.as_ptr::<T>()), out.as_mut_ptr::<T>());
     // Short planes are computed a whole sample at a time, with the coefficients repeated.
-    let (length, each) =
-        if plane >= LANES { (plane, None) } else { (channels * plane, Some(plane)) };
-    let rounded = coefficients.map(|c| c.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>());
-    let repeated = each.map(|plane| {
-        rounded
-            .each_ref()
-            .map(|c| c.iter().flat_map(|&v| std::iter::repeat_n(v, plane)).collect::<Vec<T>>())
+    let repeats = plane < LANES;
+    let (length, copies) = if repeats { (channels * plane, plane) } else { (plane, 1) };
+    let values = coefficients.map(|c| {
+        c.iter().flat_map(|&v| std::iter::repeat_n(T::from_f64(v), copies)).collect::<Vec<T>>()
     });
     let grain = (CHEAP / length).max(1);
     parallel::for_ranges(out.size() / length, grain, |range| {
@@ -145,113 +169,72 @@ fn planes<T: Number, const N: usize, const K: usize>(
             let at = part * length;
             // SAFETY: the part lies inside the contiguous arrays.
             let (ins, to) = unsafe { (pointers.0.map(|p| p.add(at)), pointers.1.add(at)) };
-            match &repeated {
-                Some(c) => {
-                    let c = c.each_ref().map(|c| c.as_ptr());
-                    vectorized(Sample { ins, c, to, n: length, f });
-                }
-                None => {
-                    let c = rounded.each_ref().map(|c| c[part % channels]);
-                    vectorized(Plane { ins, c, to, n: length, f });
-                }
+            if repeats {
+                let c = values.each_ref().map(|c| c.as_ptr());
+                dispatch(Sample::<T, F, N, K> { ins, c, to, n: length, formula: PhantomData });
+            } else {
+                let c = values.each_ref().map(|c| c[part % channels]);
+                dispatch(Plane::<T, F, N, K> { ins, c, to, n: length, formula: PhantomData });
             }
         }
     });
 }
 
-struct Plane<T, const N: usize, const K: usize, F> {
+struct Plane<T, F, const N: usize, const K: usize> {
     ins: [*const T; N],
     c: [T; K],
     to: *mut T,
     n: usize,
-    f: F,
+    formula: PhantomData<F>,
 }
 
-impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> PlainLoop
-    for Plane<T, N, K, F>
-{
+impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Plane<T, F, N, K> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        each_place(self.n, self.ins, self.to, |_, x| (self.f)(x, self.c));
+    fn run<S: Simd>(self, s: S) {
+        let mut c = [T::splat(s, T::ZERO); K];
+        for k in 0..K {
+            c[k] = T::splat(s, self.c[k]);
+        }
+        // SAFETY: the caller's arrays hold `n` elements.
+        unsafe {
+            for_lanes!(self.n, |i, count| {
+                let mut x = [T::splat(s, T::ZERO); N];
+                for k in 0..N {
+                    x[k] = T::get(s, self.ins[k].add(i), count);
+                }
+                T::put(s, self.to.add(i), count, F::at::<T, S>(s, x, c));
+            });
+        }
     }
 }
 
-struct Sample<T, const N: usize, const K: usize, F> {
+struct Sample<T, F, const N: usize, const K: usize> {
     ins: [*const T; N],
     c: [*const T; K],
     to: *mut T,
     n: usize,
-    f: F,
+    formula: PhantomData<F>,
 }
 
-impl<T: Number, const N: usize, const K: usize, F: Fn([T; N], [T; K]) -> T> PlainLoop
-    for Sample<T, N, K, F>
-{
+impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Sample<T, F, N, K> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        each_place(self.n, self.ins, self.to, |i, x| {
-            // SAFETY: the coefficients are repeated for every place.
-            (self.f)(x, self.c.map(|p| unsafe { *p.add(i) }))
-        });
-    }
-}
-
-/// `to[i] = f(i, inputs[i])` in groups of 16 that are read before they are written, since an input
-/// may be the output.
-#[inline(always)]
-fn each_place<T: Number, const N: usize>(
-    n: usize,
-    ins: [*const T; N],
-    to: *mut T,
-    f: impl Fn(usize, [T; N]) -> T,
-) {
-    let whole = n - n % LANES;
-    // SAFETY: the caller's arrays hold `n` elements.
-    unsafe {
-        let mut i = 0;
-        while i < whole {
-            let x = ins.map(|p| p.add(i).cast::<[T; LANES]>().read_unaligned());
-            let mut y = [T::ZERO; LANES];
-            for l in 0..LANES {
-                y[l] = f(i + l, std::array::from_fn(|k| x[k][l]));
-            }
-            to.add(i).cast::<[T; LANES]>().write_unaligned(y);
-            i += LANES;
+    fn run<S: Simd>(self, s: S) {
+        // SAFETY: the caller's arrays, and the repeated coefficients, hold `n` elements.
+        unsafe {
+            for_lanes!(self.n, |i, count| {
+                let mut x = [T::splat(s, T::ZERO); N];
+                for k in 0..N {
+                    x[k] = T::get(s, self.ins[k].add(i), count);
+                }
+                let mut c = [T::splat(s, T::ZERO); K];
+                for k in 0..K {
+                    c[k] = T::get(s, self.c[k].add(i), count);
+                }
+                T::put(s, self.to.add(i), count, F::at::<T, S>(s, x, c));
+            });
         }
-        while i < n {
-            *to.add(i) = f(i, ins.map(|p| *p.add(i)));
-            i += 1;
-        }
-    }
-}
-
-/// The sum of squared distances from a mean.
-#[derive(Clone, Copy)]
-pub(crate) struct Deviations {
-    pub mean: f64,
-}
-
-impl<T: Number> Fold<T> for Deviations {
-    type Acc = f64;
-    type Out = f64;
-    #[inline(always)]
-    fn start(self) -> f64 {
-        0.0
-    }
-    #[inline(always)]
-    fn step(self, acc: f64, x: T) -> f64 {
-        let d = x.to_f64() - self.mean;
-        d.mul_add(d, acc)
-    }
-    #[inline(always)]
-    fn merge(self, a: f64, b: f64) -> f64 {
-        a + b
-    }
-    #[inline(always)]
-    fn finish(self, acc: f64, count: usize) -> f64 {
-        acc / count as f64
     }
 }
 
@@ -317,7 +300,7 @@ impl Slots {
 }
 
 impl Train {
-    fn compute<T: Number + Store>(
+    fn compute<T: Lane + Store>(
         &self,
         x: &Array,
         scale: &[f64],
@@ -330,11 +313,11 @@ impl Train {
             let mut slot = Slot::new();
             for (k, pair) in part.chunks_exact_mut(2).enumerate() {
                 let c = range.start / 2 + k;
-                let by = |s, n| s / n;
-                let mean = fold_row::<T, _>(Sum { by }, &source, c, rows.count, &mut slot);
-                let f = Deviations { mean };
+                let n = rows.count as f64;
+                let mean = sums::row::<T>(Term::Value, &source, c, rows.count, &mut slot) / n;
+                let term = Term::Deviation(mean);
                 pair[0] = mean;
-                pair[1] = fold_row::<T, _>(f, &source, c, rows.count, &mut slot);
+                pair[1] = sums::row::<T>(term, &source, c, rows.count, &mut slot) / n;
             }
         });
         let mean: Vec<f64> = statistics.iter().copied().step_by(2).collect();
@@ -394,7 +377,7 @@ impl Kernel for Grad {
     }
 }
 
-fn gradient<T: Number + Store>(
+fn gradient<T: Lane + Store>(
     x: &Array,
     g: &Array,
     [scale, mean, inverse]: [Vec<f64>; 3],
@@ -416,19 +399,9 @@ fn gradient<T: Number + Store>(
                 let len = source.piece(at, (c + 1) * n - at);
                 let x = source.block(at, len, &mut slot, &mut (usize::MAX, 0)).cast::<T>();
                 let g = source_g.block(at, len, &mut slot_g, &mut (usize::MAX, 0)).cast::<T>();
-                vectorized(Moments { x, g, n: len, mean: T::from_f64(mean[c]), lanes: &mut lanes });
+                dispatch(Moments { x, g, n: len, mean: T::from_f64(mean[c]), lanes: &mut lanes });
                 at += len;
             }
-            let tree = |mut l: [f64; LANES]| {
-                let mut width = LANES / 2;
-                while width > 0 {
-                    for i in 0..width {
-                        l[i] += l[i + width];
-                    }
-                    width /= 2;
-                }
-                l[0]
-            };
             pair[0] = tree(lanes[0]);
             pair[1] = inverse[c] * tree(lanes[1]);
         }
@@ -446,9 +419,7 @@ fn gradient<T: Number + Store>(
     let k = column(&|c| sums[2 * c] / count);
     let q = column(&|c| inverse[c] * sums[2 * c + 1] / count);
     let a = column(&|c| scale[c] * inverse[c]);
-    planes::<T, 2, 4>([&x, &g], [&mean, &k, &q, &a], &out[0], |[x, g], [m, k, q, a]| {
-        a.mul(x.sub(m).neg().fma(q, g.sub(k)))
-    });
+    planes::<T, InputGradient, 2, 4>([&x, &g], [&mean, &k, &q, &a], &out[0]);
     Ok(())
 }
 
@@ -461,32 +432,25 @@ struct Moments<'a, T> {
     lanes: &'a mut [[f64; LANES]; 2],
 }
 
-impl<T: Number> PlainLoop for Moments<'_, T> {
+impl<T: Lane> WithSimd for Moments<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        let [mut sums, mut products] = *self.lanes;
-        let whole = self.n - self.n % LANES;
-        // SAFETY: pieces of `n` elements.
+    fn run<S: Simd>(self, s: S) {
+        let mean = T::splat(s, self.mean);
+        let [sums, products] = self.lanes;
+        // SAFETY: pieces of `n` elements, and arrays of 16.
         unsafe {
-            let mut i = 0;
-            while i < whole {
-                let x = self.x.add(i).cast::<[T; LANES]>().read_unaligned();
-                let g = self.g.add(i).cast::<[T; LANES]>().read_unaligned();
-                for l in 0..LANES {
-                    let g = g[l].to_f64();
-                    sums[l] += g;
-                    products[l] = g.mul_add(x[l].sub(self.mean).to_f64(), products[l]);
-                }
-                i += LANES;
-            }
-            for l in 0..self.n - whole {
-                let g = (*self.g.add(whole + l)).to_f64();
-                let d = (*self.x.add(whole + l)).sub(self.mean).to_f64();
-                sums[l] += g;
-                products[l] = g.mul_add(d, products[l]);
-            }
+            let (mut sum, mut product) = (s.load_d(sums.as_ptr()), s.load_d(products.as_ptr()));
+            for_lanes!(self.n, |i, count| {
+                let g = T::widen(s, T::get(s, self.g.add(i), count));
+                let d = T::widen(s, T::v_sub(s, T::get(s, self.x.add(i), count), mean));
+                // Beyond the end g is 0, and adding 0 times a finite number changes no sum. An
+                // infinite or NaN mean has made all sums NaN already.
+                sum = s.add_d(sum, g);
+                product = s.fma_d(g, d, product);
+            });
+            s.store_d(sums.as_mut_ptr(), sum);
+            s.store_d(products.as_mut_ptr(), product);
         }
-        *self.lanes = [sums, products];
     }
 }

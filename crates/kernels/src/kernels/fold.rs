@@ -21,6 +21,8 @@ use std::ops::Range;
 pub(crate) trait Fold<T>: Copy + Send + Sync {
     type Acc: Copy + Send;
     type Out: Store;
+    /// Whether every order gives the same bits, so that the lanes need not be kept.
+    const ANY_ORDER: bool = false;
     fn start(self) -> Self::Acc;
     fn step(self, acc: Self::Acc, x: T) -> Self::Acc;
     fn merge(self, a: Self::Acc, b: Self::Acc) -> Self::Acc;
@@ -119,7 +121,7 @@ impl Rows {
     }
 
     /// The extent of the innermost kept axis if its elements are neighbours and a row's are not.
-    fn columns(&self) -> Option<usize> {
+    pub(crate) fn columns(&self) -> Option<usize> {
         let shape = self.view.shape();
         let strides = self.view.strides();
         let inner = |range: Range<usize>| range.rev().find(|&a| shape[a] != 1);
@@ -190,6 +192,10 @@ impl<T: Copy, F: Fold<T>> PlainLoop for Piece<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
+        if F::ANY_ORDER {
+            self.lanes[0] = self.x.iter().fold(self.lanes[0], |acc, x| self.f.step(acc, *x));
+            return;
+        }
         let mut lanes = *self.lanes;
         let (whole, tail) = self.x.as_chunks::<LANES>();
         for x in whole {
@@ -208,42 +214,53 @@ impl<T: Copy, F: Fold<T>> PlainLoop for Piece<'_, T, F> {
 const TILE: usize = 128;
 
 fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, width: usize, out: &Array) {
-    let tiles = width.div_ceil(TILE);
-    let (shape, strides) = (rows.view.shape(), rows.view.strides());
-    let outer = rows.outputs / width;
-    // The kept axes but the innermost, and the reduced ones.
-    let column = (0..rows.kept).rev().find(|&a| shape[a] != 1).unwrap_or(0);
-    let (mut outer_shape, mut outer_strides) = (Dims::new(), Strides::new());
-    for a in (0..rows.kept).filter(|&a| a != column) {
-        outer_shape.push(shape[a]);
-        outer_strides.push(strides[a]);
-    }
-    let starts = offsets(&outer_shape, &outer_strides);
-    let steps = offsets(&shape[rows.kept..], &strides[rows.kept..]);
-    let base = SendPtr(rows.view.as_ptr::<T>());
-    let grain = (CHEAP / (rows.count * width.min(TILE))).max(1);
-    parallel::for_ranges(outer * tiles, grain, |range| {
-        let base = base;
-        let mut lanes = vec![f.start(); LANES * TILE];
-        for part in range {
-            let (group, tile) = (part / tiles, part % tiles);
-            let first = tile * TILE;
-            let n = TILE.min(width - first);
-            lanes[..LANES * n].fill(f.start());
-            vectorized(Columns {
-                f,
-                // SAFETY: inside the array.
-                base: unsafe { base.0.offset(starts.at(group) + first as isize) },
-                steps: &steps,
-                n,
-                lanes: &mut lanes[..LANES * n],
-            });
-            for (i, acc) in lanes[..n].iter().enumerate() {
-                // SAFETY: each output is stored by one part.
-                unsafe { f.finish(*acc, rows.count).store(out, group * width + first + i) };
-            }
+    rows.for_each_tile::<T>(width, TILE, &|first, n, base, steps| {
+        let mut lanes = [f.start(); LANES * TILE];
+        let lanes = &mut lanes[..LANES * n];
+        vectorized(Columns { f, base, steps, n, lanes });
+        for (i, acc) in lanes[..n].iter().enumerate() {
+            // SAFETY: each output is stored by one part.
+            unsafe { f.finish(*acc, rows.count).store(out, first + i) };
         }
     });
+}
+
+/// A body for some neighbouring outputs: the first one's number, how many, the address of the first
+/// row's elements, and the offsets of all rows from there.
+type TileBody<'a, T> = dyn Fn(usize, usize, *const T, &Offsets) + Sync + 'a;
+
+impl Rows {
+    /// Splits outputs that are neighbours in memory, `width` at a time, into tiles.
+    pub(crate) fn for_each_tile<T: Element>(
+        &self,
+        width: usize,
+        tile: usize,
+        body: &TileBody<'_, T>,
+    ) {
+        let tiles = width.div_ceil(tile);
+        let (shape, strides) = (self.view.shape(), self.view.strides());
+        let outer = self.outputs / width;
+        // The kept axes but the innermost, and the reduced ones.
+        let column = (0..self.kept).rev().find(|&a| shape[a] != 1).unwrap_or(0);
+        let (mut outer_shape, mut outer_strides) = (Dims::new(), Strides::new());
+        for a in (0..self.kept).filter(|&a| a != column) {
+            outer_shape.push(shape[a]);
+            outer_strides.push(strides[a]);
+        }
+        let starts = offsets(&outer_shape, &outer_strides);
+        let steps = offsets(&shape[self.kept..], &strides[self.kept..]);
+        let base = SendPtr(self.view.as_ptr::<T>());
+        let grain = (CHEAP / (self.count * width.min(tile)).max(1)).max(1);
+        parallel::for_ranges(outer * tiles, grain, |range| {
+            let base = &base;
+            for part in range {
+                let (group, first) = (part / tiles, part % tiles * tile);
+                // SAFETY: inside the array.
+                let from = unsafe { base.0.offset(starts.at(group) + first as isize) };
+                body(group * width + first, tile.min(width - first), from, &steps);
+            }
+        });
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -254,7 +271,7 @@ unsafe impl<T> Send for SendPtr<T> {}
 unsafe impl<T> Sync for SendPtr<T> {}
 
 /// The offsets of the elements of some axes in row-major order.
-struct Offsets {
+pub(crate) struct Offsets {
     walk: StridedLoop<1>,
 }
 
@@ -273,7 +290,7 @@ impl Offsets {
     }
 
     #[inline(always)]
-    fn for_each(&self, mut body: impl FnMut(isize)) {
+    pub(crate) fn for_each(&self, mut body: impl FnMut(isize)) {
         let (inner, step) = (self.walk.inner, self.walk.inner_strides[0]);
         self.walk.for_each(0, self.walk.runs(), |[offset]| {
             for i in 0..inner as isize {

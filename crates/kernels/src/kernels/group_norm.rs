@@ -11,12 +11,12 @@ use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::CHEAP;
 use crate::kernels::fold::Store;
 use crate::kernels::function::check_float;
+use crate::kernels::lanes::{Lane, tree};
 use crate::kernels::norm_rows::{
-    Coefficients, GradientInput, GradientRow, GradientSums, NormaliseChannel, Statistics, tree,
+    Coefficients, GradientInput, GradientRow, GradientSums, NormaliseChannel, Statistics,
 };
-use crate::kernels::number::Number;
 use crate::parallel;
-use crate::simd::{LANES, vectorized};
+use crate::simd::{LANES, dispatch};
 use smallvec::smallvec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -153,7 +153,7 @@ struct Disjoint<T>(*mut T);
 unsafe impl<T> Sync for Disjoint<T> {}
 
 impl Forward {
-    fn compute<T: Number + Store>(&self, inputs: &[Cow<'_, Array>], out: &[Array]) {
+    fn compute<T: Lane + Store>(&self, inputs: &[Cow<'_, Array>], out: &[Array]) {
         let x = inputs[0].as_slice::<T>();
         let (scale, bias) = (inputs[1].as_slice::<T>(), inputs[2].as_slice::<T>());
         let layout = Layout::new(&inputs[0], self.groups);
@@ -164,7 +164,7 @@ impl Forward {
             let y = &y;
             for row in range {
                 let all = &x[row * n..(row + 1) * n];
-                let (mean, r) = vectorized(Statistics { x: all, centred: true, epsilon });
+                let (mean, r) = dispatch(Statistics { x: all, centred: true, epsilon });
                 if self.groups.is_some() {
                     // SAFETY: each row is stored by one part.
                     unsafe {
@@ -175,7 +175,7 @@ impl Forward {
                 for k in 0..layout.width() {
                     let c = layout.first(row) + k;
                     let at = row * n + k * layout.plane;
-                    vectorized(NormaliseChannel {
+                    dispatch(NormaliseChannel {
                         x: &x[at..at + layout.plane],
                         // SAFETY: each row is written by one part.
                         y: unsafe { std::slice::from_raw_parts_mut(y.0.add(at), layout.plane) },
@@ -245,7 +245,7 @@ impl Kernel for Gradient {
 }
 
 impl Gradient {
-    fn compute<T: Number + Store>(&self, inputs: &[Cow<'_, Array>], out: &[Array]) {
+    fn compute<T: Lane + Store>(&self, inputs: &[Cow<'_, Array>], out: &[Array]) {
         let [x, scale, mean, inverse, g] = [0, 1, 2, 3, 4].map(|k| inputs[k].as_slice::<T>());
         let layout = Layout::new(&inputs[0], Some(self.groups));
         let (n, plane) = (layout.row(), layout.plane);
@@ -262,7 +262,7 @@ impl Gradient {
                 for k in 0..layout.width() {
                     let part = part(row, k, scale[layout.first(row) + k]);
                     let phase = k * plane % LANES;
-                    vectorized(GradientSums { row: part, phase, sums: &mut sums });
+                    dispatch(GradientSums { row: part, phase, sums: &mut sums });
                 }
                 let k1 = T::from_f64(tree(sums[0]) / n as f64);
                 let k2 = T::from_f64(tree(sums[1]) / n as f64);
@@ -271,7 +271,7 @@ impl Gradient {
                     // SAFETY: each row is written by one part.
                     let dx = unsafe { std::slice::from_raw_parts_mut(dx.0.add(at), plane) };
                     let row = part(row, k, scale[layout.first(row) + k]);
-                    vectorized(GradientInput { row, k1, k2, dx });
+                    dispatch(GradientInput { row, k1, k2, dx });
                 }
             }
         });
@@ -285,7 +285,7 @@ impl Gradient {
                     let row = sample * layout.groups + c / width;
                     let phase = sample * plane % LANES;
                     let row = part(row, c % width, T::ONE);
-                    vectorized(GradientSums { row, phase, sums: &mut sums });
+                    dispatch(GradientSums { row, phase, sums: &mut sums });
                 }
                 // SAFETY: each channel is stored by one part.
                 unsafe {

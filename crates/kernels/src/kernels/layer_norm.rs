@@ -3,7 +3,7 @@
 
 use crate::array::{Array, Dims, Meta, normalize_axis};
 use crate::attributes::Attributes;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::in_full_precision;
@@ -11,13 +11,12 @@ use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::CHEAP;
 use crate::kernels::fold::Store;
 use crate::kernels::function::check_float;
+use crate::kernels::lanes::{Lane, tree};
 use crate::kernels::norm_rows::{
     Coefficients, GradientColumns, GradientInput, GradientRow, GradientSums, Normalise, Statistics,
-    tree,
 };
-use crate::kernels::number::Number;
 use crate::parallel;
-use crate::simd::{LANES, vectorized};
+use crate::simd::{LANES, dispatch};
 use smallvec::smallvec;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -139,7 +138,7 @@ impl<T> Disjoint<T> {
     }
 }
 
-fn forward<T: Number + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Array]) {
+fn forward<T: Lane + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Array]) {
     let x = inputs[0].as_slice::<T>();
     let scale = inputs[1].as_slice::<T>();
     let bias = inputs.get(2).map(|b| b.as_slice::<T>());
@@ -152,14 +151,14 @@ fn forward<T: Number + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Arr
     parallel::for_ranges(x.len() / n, (CHEAP / n).max(1), |range| {
         for row in range {
             let x = &x[row * n..(row + 1) * n];
-            let (mean, r) = vectorized(Statistics { x, centred, epsilon });
+            let (mean, r) = dispatch(Statistics { x, centred, epsilon });
             // SAFETY: each row is written by one part.
             unsafe {
                 if centred {
                     mean.store(&out[1], row);
                 }
                 r.store(&out[out.len() - 1], row);
-                vectorized(Normalise {
+                dispatch(Normalise {
                     x,
                     y: y.slice(row * n, n),
                     mean: T::from_f64(mean),
@@ -225,7 +224,7 @@ impl Kernel for Gradient {
     }
 }
 
-fn gradient<T: Number + Store + Element>(centred: bool, inputs: &[Cow<'_, Array>], out: &[Array]) {
+fn gradient<T: Lane + Store>(centred: bool, inputs: &[Cow<'_, Array>], out: &[Array]) {
     let (x, scale) = (inputs[0].as_slice::<T>(), inputs[1].as_slice::<T>());
     let mean = if centred { Some(inputs[2].as_slice::<T>()) } else { None };
     let inverse = inputs[inputs.len() - 2].as_slice::<T>();
@@ -244,11 +243,11 @@ fn gradient<T: Number + Store + Element>(centred: bool, inputs: &[Cow<'_, Array>
         for i in range {
             let row = part(i, 0, n);
             let mut sums = [[0.0; LANES]; 2];
-            vectorized(GradientSums { row, phase: 0, sums: &mut sums });
+            dispatch(GradientSums { row, phase: 0, sums: &mut sums });
             let k1 = if centred { T::from_f64(tree(sums[0]) / n as f64) } else { T::ZERO };
             let k2 = T::from_f64(tree(sums[1]) / n as f64);
             // SAFETY: each row is written by one part.
-            vectorized(GradientInput { row, k1, k2, dx: unsafe { dx.slice(i * n, n) } });
+            dispatch(GradientInput { row, k1, k2, dx: unsafe { dx.slice(i * n, n) } });
         }
     });
     const TILE: usize = 128;
@@ -263,7 +262,7 @@ fn gradient<T: Number + Store + Element>(centred: bool, inputs: &[Cow<'_, Array>
             for row in 0..count {
                 let l = row % LANES;
                 let (dscale, db) = (&mut dscale[l][..width], &mut db[l][..width]);
-                vectorized(GradientColumns { row: part(row, first, width), dscale, db });
+                dispatch(GradientColumns { row: part(row, first, width), dscale, db });
             }
             for i in 0..width {
                 // SAFETY: each column is written by one part.

@@ -97,18 +97,18 @@ impl Kernel for Bits {
         for_size!(a.dtype(), T => {
             elementwise::map(&[a, b], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
                 let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
-                let width = T::BITS as u64;
+                let width = u64::from(T::BITS);
                 match op {
                     Op::And => vectorized(Zip { f: T::bitand, a, b, out }),
                     Op::Or => vectorized(Zip { f: T::bitor, a, b, out }),
                     Op::Xor => vectorized(Zip { f: T::bitxor, a, b, out }),
                     Op::ShiftLeft => {
-                        let f = |x: T, by: T| if (by as u64) < width { x << by } else { 0 };
+                        let f = |x: T, by: T| if u64::from(by) < width { x << by } else { 0 };
                         vectorized(Zip { f, a, b, out });
                     }
                     Op::ShiftRight => {
                         let f = |x: T, by: T| {
-                            if (by as u64) >= width {
+                            if u64::from(by) >= width {
                                 0
                             } else if arithmetic {
                                 (x.cast_signed() >> by).cast_unsigned()

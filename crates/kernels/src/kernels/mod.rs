@@ -19,6 +19,7 @@ mod function;
 mod gemm;
 mod group_norm;
 mod indexing;
+mod lanes;
 mod layer_norm;
 mod logical;
 mod losses;
@@ -35,6 +36,7 @@ mod resize;
 mod scan;
 mod select;
 mod softmax;
+mod sums;
 mod unary;
 mod variadic;
 

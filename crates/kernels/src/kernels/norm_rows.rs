@@ -11,8 +11,8 @@
 //! none) and k2 = sum fma(u, xhat) / n; dscale sums fma(g, xhat) and db g over rows, in order, through
 //! 16 lanes in f64.
 
-use crate::kernels::number::Number;
-use crate::simd::{LANES, PlainLoop};
+use crate::kernels::lanes::{Lane, Term, for_lanes, row_sum};
+use crate::simd::{LANES, Simd, WithSimd};
 
 /// A row and the coefficients of its elements.
 #[derive(Clone, Copy)]
@@ -21,34 +21,25 @@ pub(crate) enum Coefficients<'a, T> {
     One(T),
 }
 
-/// The fixed tree over 16 lanes.
-#[inline(always)]
-pub(crate) fn tree(mut lanes: [f64; LANES]) -> f64 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] += lanes[l + width];
+impl<T: Lane> Coefficients<'_, T> {
+    /// Those of `count` elements from `i` on.
+    ///
+    /// # Safety
+    /// The elements exist.
+    #[inline(always)]
+    unsafe fn at<S: Simd>(&self, s: S, i: usize, count: usize) -> T::V<S> {
+        match self {
+            // SAFETY: the caller's promise.
+            Self::Each(all) => unsafe { T::get(s, all.as_ptr().add(i), count) },
+            Self::One(value) => T::splat(s, *value),
         }
-        width /= 2;
     }
-    lanes[0]
-}
 
-/// Calls `f(lane, element index)` for a row whose first element belongs to lane `phase`.
-#[inline(always)]
-fn lanes(n: usize, phase: usize, mut f: impl FnMut(usize, usize)) {
-    let head = if phase == 0 { 0 } else { (LANES - phase).min(n) };
-    for i in 0..head {
-        f(phase + i, i);
-    }
-    let whole = (n - head) / LANES;
-    for block in 0..whole {
-        for l in 0..LANES {
-            f(l, head + block * LANES + l);
+    fn fits(&self, n: usize) -> bool {
+        match self {
+            Self::Each(all) => all.len() == n,
+            Self::One(_) => true,
         }
-    }
-    for i in head + whole * LANES..n {
-        f(i - head - whole * LANES, i);
     }
 }
 
@@ -59,27 +50,25 @@ pub(crate) struct Statistics<'a, T> {
     pub epsilon: f64,
 }
 
-impl<T: Number> PlainLoop for Statistics<'_, T> {
+impl<T: Lane> WithSimd for Statistics<'_, T> {
     type Output = (f64, f64);
     #[inline(always)]
-    fn run(self) -> (f64, f64) {
-        let n = self.x.len();
-        let mut sums = [0.0; LANES];
-        if !self.centred {
-            lanes(n, 0, |l, i| sums[l] += self.x[i].mul(self.x[i]).to_f64());
-            let square = T::from_f64(tree(sums) / n as f64).add(T::from_f64(self.epsilon));
-            // A root or a quotient of f32 taken in f64 and rounded is the correctly rounded one.
-            let root = T::from_f64(square.to_f64().sqrt());
-            return (0.0, 1.0 / root.to_f64());
+    fn run<S: Simd>(self, s: S) -> (f64, f64) {
+        let (x, n) = (self.x.as_ptr(), self.x.len());
+        let count = n as f64;
+        // SAFETY: a slice of `n`.
+        unsafe {
+            if !self.centred {
+                let mean = row_sum(s, Term::RoundedSquare, x, n) / count;
+                let square = T::from_f64(mean).add(T::from_f64(self.epsilon));
+                // A root or a quotient of f32 taken in f64 and rounded is the correctly rounded one.
+                let root = T::from_f64(square.to_f64().sqrt());
+                return (0.0, 1.0 / root.to_f64());
+            }
+            let mean = row_sum(s, Term::Value, x, n) / count;
+            let var = row_sum(s, Term::Deviation(mean), x, n) / count;
+            (mean, 1.0 / (var + self.epsilon).sqrt())
         }
-        lanes(n, 0, |l, i| sums[l] += self.x[i].to_f64());
-        let mean = tree(sums) / n as f64;
-        let mut sums = [0.0; LANES];
-        lanes(n, 0, |l, i| {
-            let d = self.x[i].to_f64() - mean;
-            sums[l] = d.mul_add(d, sums[l]);
-        });
-        (mean, 1.0 / (tree(sums) / n as f64 + self.epsilon).sqrt())
     }
 }
 
@@ -93,13 +82,22 @@ pub(crate) struct NormaliseChannel<'a, T> {
     pub bias: T,
 }
 
-impl<T: Number> PlainLoop for NormaliseChannel<'_, T> {
+impl<T: Lane> WithSimd for NormaliseChannel<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        for (x, y) in self.x.iter().zip(self.y) {
-            let hat = x.sub(self.mean).mul(self.r).add(T::ZERO);
-            *y = hat.mul(self.scale).add(self.bias);
+    fn run<S: Simd>(self, s: S) {
+        let n = self.x.len();
+        assert!(self.y.len() == n);
+        let (x, y) = (self.x.as_ptr(), self.y.as_mut_ptr());
+        let (mean, r, zero) = (T::splat(s, self.mean), T::splat(s, self.r), T::splat(s, T::ZERO));
+        let (scale, bias) = (T::splat(s, self.scale), T::splat(s, self.bias));
+        // SAFETY: both slices hold `n`.
+        unsafe {
+            for_lanes!(n, |i, count| {
+                let hat = T::v_mul(s, T::v_sub(s, T::get(s, x.add(i), count), mean), r);
+                let v = T::v_mul(s, T::v_add(s, hat, zero), scale);
+                T::put(s, y.add(i), count, T::v_add(s, v, bias));
+            });
         }
     }
 }
@@ -114,23 +112,26 @@ pub(crate) struct Normalise<'a, T> {
     pub bias: Option<&'a [T]>,
 }
 
-impl<T: Number> PlainLoop for Normalise<'_, T> {
+impl<T: Lane> WithSimd for Normalise<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        let Self { x, y, mean, r, scale, bias } = self;
-        let hat = |x: T| x.sub(mean).mul(r);
-        match bias {
-            Some(bias) => {
-                for (((x, y), a), b) in x.iter().zip(y).zip(scale).zip(bias) {
-                    *y = hat(*x).fma(*a, *b);
-                }
-            }
-            None => {
-                for ((x, y), a) in x.iter().zip(y).zip(scale) {
-                    *y = hat(*x).mul(*a);
-                }
-            }
+    fn run<S: Simd>(self, s: S) {
+        let n = self.x.len();
+        assert!(self.y.len() == n && self.scale.len() == n);
+        assert!(self.bias.is_none_or(|b| b.len() == n));
+        let (x, y, scale) = (self.x.as_ptr(), self.y.as_mut_ptr(), self.scale.as_ptr());
+        let (mean, r) = (T::splat(s, self.mean), T::splat(s, self.r));
+        // SAFETY: all slices hold `n`.
+        unsafe {
+            for_lanes!(n, |i, count| {
+                let hat = T::v_mul(s, T::v_sub(s, T::get(s, x.add(i), count), mean), r);
+                let scale = T::get(s, scale.add(i), count);
+                let v = match self.bias {
+                    Some(bias) => T::v_fma(s, hat, scale, T::get(s, bias.as_ptr().add(i), count)),
+                    None => T::v_mul(s, hat, scale),
+                };
+                T::put(s, y.add(i), count, v);
+            });
         }
     }
 }
@@ -145,10 +146,25 @@ pub(crate) struct GradientRow<'a, T> {
     pub scale: Coefficients<'a, T>,
 }
 
-impl<T: Number> GradientRow<'_, T> {
+impl<T: Lane> GradientRow<'_, T> {
+    fn len(&self) -> usize {
+        let n = self.x.len();
+        assert!(self.g.len() == n && self.scale.fits(n));
+        n
+    }
+
+    /// xhat and g of `count` elements from `i` on.
+    ///
+    /// # Safety
+    /// The elements exist.
     #[inline(always)]
-    fn hat(&self, i: usize) -> T {
-        self.x[i].sub(self.mean).mul(self.r)
+    unsafe fn at<S: Simd>(&self, s: S, i: usize, count: usize) -> (T::V<S>, T::V<S>) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let x = T::get(s, self.x.as_ptr().add(i), count);
+            let hat = T::v_sub(s, x, T::splat(s, self.mean));
+            (T::v_mul(s, hat, T::splat(s, self.r)), T::get(s, self.g.as_ptr().add(i), count))
+        }
     }
 }
 
@@ -159,30 +175,38 @@ pub(crate) struct GradientSums<'a, T> {
     pub sums: &'a mut [[f64; LANES]; 2],
 }
 
-impl<T: Number> PlainLoop for GradientSums<'_, T> {
+impl<T: Lane> WithSimd for GradientSums<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, s: S) {
         let row = self.row;
-        let [mut first, mut second] = *self.sums;
-        let n = row.x.len().min(row.g.len());
-        let row = GradientRow { x: &row.x[..n], g: &row.g[..n], ..row };
-        match row.scale {
-            Coefficients::Each(scale) => {
-                let scale = &scale[..n];
-                lanes(n, self.phase, |l, i| {
-                    let u = row.g[i].mul(scale[i]).to_f64();
-                    first[l] += u;
-                    second[l] = u.mul_add(row.hat(i).to_f64(), second[l]);
-                });
-            }
-            Coefficients::One(scale) => lanes(n, self.phase, |l, i| {
-                let u = row.g[i].mul(scale).to_f64();
-                first[l] += u;
-                second[l] = u.mul_add(row.hat(i).to_f64(), second[l]);
-            }),
+        let n = row.len();
+        let head = if self.phase == 0 { 0 } else { (LANES - self.phase).min(n) };
+        for i in 0..head {
+            let hat = row.x[i].sub(row.mean).mul(row.r);
+            let scale = match row.scale {
+                Coefficients::Each(all) => all[i],
+                Coefficients::One(value) => value,
+            };
+            let (l, u) = (self.phase + i, row.g[i].mul(scale).to_f64());
+            self.sums[0][l] += u;
+            self.sums[1][l] = u.mul_add(hat.to_f64(), self.sums[1][l]);
         }
-        *self.sums = [first, second];
+        let [first, second] = self.sums;
+        // SAFETY: below `n`, and arrays of 16.
+        unsafe {
+            let (mut sum, mut product) = (s.load_d(first.as_ptr()), s.load_d(second.as_ptr()));
+            for_lanes!(n - head, |i, count| {
+                let (hat, g) = row.at(s, head + i, count);
+                let u = T::v_mul(s, g, row.scale.at(s, head + i, count));
+                // Beyond the end g is 0 and hat as finite as the row's statistics.
+                let u = T::widen(s, u);
+                sum = s.add_d(sum, u);
+                product = s.fma_d(u, T::widen(s, hat), product);
+            });
+            s.store_d(first.as_mut_ptr(), sum);
+            s.store_d(second.as_mut_ptr(), product);
+        }
     }
 }
 
@@ -194,26 +218,23 @@ pub(crate) struct GradientInput<'a, T> {
     pub dx: &'a mut [T],
 }
 
-impl<T: Number> PlainLoop for GradientInput<'_, T> {
+impl<T: Lane> WithSimd for GradientInput<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
-        let Self { row, k1, k2, dx } = self;
-        let of = |x: T, g: T, scale: T| {
-            let hat = x.sub(row.mean).mul(row.r);
-            row.r.mul(hat.neg().fma(k2, g.mul(scale).sub(k1)))
-        };
-        match row.scale {
-            Coefficients::Each(scale) => {
-                for (((x, g), s), d) in row.x.iter().zip(row.g).zip(scale).zip(dx) {
-                    *d = of(*x, *g, *s);
-                }
-            }
-            Coefficients::One(scale) => {
-                for ((x, g), d) in row.x.iter().zip(row.g).zip(dx) {
-                    *d = of(*x, *g, scale);
-                }
-            }
+    fn run<S: Simd>(self, s: S) {
+        let row = self.row;
+        let n = row.len();
+        assert!(self.dx.len() == n);
+        let (k1, k2) = (T::splat(s, self.k1), T::splat(s, self.k2));
+        let (r, dx) = (T::splat(s, row.r), self.dx.as_mut_ptr());
+        // SAFETY: all slices hold `n`.
+        unsafe {
+            for_lanes!(n, |i, count| {
+                let (hat, g) = row.at(s, i, count);
+                let u = T::v_sub(s, T::v_mul(s, g, row.scale.at(s, i, count)), k1);
+                let v = T::v_mul(s, r, T::v_fma(s, T::v_neg(s, hat), k2, u));
+                T::put(s, dx.add(i), count, v);
+            });
         }
     }
 }
@@ -225,15 +246,25 @@ pub(crate) struct GradientColumns<'a, T> {
     pub db: &'a mut [f64],
 }
 
-impl<T: Number> PlainLoop for GradientColumns<'_, T> {
+impl<T: Lane> WithSimd for GradientColumns<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, s: S) {
         let row = self.row;
-        for (((x, g), s), b) in row.x.iter().zip(row.g).zip(self.dscale).zip(self.db) {
-            let hat = x.sub(row.mean).mul(row.r);
-            *s = g.to_f64().mul_add(hat.to_f64(), *s);
-            *b += g.to_f64();
+        let n = row.len();
+        assert!(self.dscale.len() == n && self.db.len() == n);
+        let (dscale, db) = (self.dscale.as_mut_ptr(), self.db.as_mut_ptr());
+        // SAFETY: all slices hold `n`.
+        unsafe {
+            for_lanes!(n, |i, count| {
+                let (hat, g) = row.at(s, i, count);
+                let g = T::widen(s, g);
+                let product = f64::get(s, dscale.add(i), count);
+                let product = s.fma_d(g, T::widen(s, hat), product);
+                f64::put(s, dscale.add(i), count, product);
+                let sum = f64::get(s, db.add(i), count);
+                f64::put(s, db.add(i), count, s.add_d(sum, g));
+            });
         }
     }
 }

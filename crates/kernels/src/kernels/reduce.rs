@@ -12,7 +12,9 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::blocks::{Slot, Source, computed};
 use crate::kernels::fold::{self, Fold, Rows, Store, widened};
+use crate::kernels::lanes::{Lane, Term};
 use crate::kernels::number::{Number, for_number};
+use crate::kernels::sums::sums;
 use crate::{math, parallel};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
@@ -152,14 +154,14 @@ impl Kernel for Reduce {
 }
 
 impl Reduce {
-    fn float<T: Number + Store>(&self, rows: &Rows, out: &Array) {
+    fn float<T: Lane + Store>(&self, rows: &Rows, out: &Array) {
         match self.kind {
-            Kind::Sum => fold::fold::<T, _>(Sum { by: |s, _| s }, rows, out),
-            Kind::Mean => fold::fold::<T, _>(Sum { by: |s, n| s / n }, rows, out),
-            Kind::LogSum => fold::fold::<T, _>(Sum { by: |s, _| math::log_f64(s) }, rows, out),
-            Kind::Absolute => fold::fold::<T, _>(Absolute, rows, out),
-            Kind::Squares => fold::fold::<T, _>(Squares { by: |s| s }, rows, out),
-            Kind::Norm => fold::fold::<T, _>(Squares { by: f64::sqrt }, rows, out),
+            Kind::Sum => sums::<T>(Term::Value, rows, out, |s, _| s),
+            Kind::Mean => sums::<T>(Term::Value, rows, out, |s, n| s / n),
+            Kind::LogSum => sums::<T>(Term::Value, rows, out, |s, _| math::log_f64(s)),
+            Kind::Absolute => sums::<T>(Term::Magnitude, rows, out, |s, _| s),
+            Kind::Squares => sums::<T>(Term::Deviation(0.0), rows, out, |s, _| s),
+            Kind::Norm => sums::<T>(Term::Deviation(0.0), rows, out, |s, _| s.sqrt()),
             Kind::Product => fold::fold::<T, _>(Product, rows, out),
             Kind::Max => fold::fold::<T, _>(Maximum, rows, out),
             Kind::Min => fold::fold::<T, _>(Minimum, rows, out),
@@ -204,84 +206,6 @@ impl Reduce {
     }
 }
 
-/// The sum in f64, then a function of it and the number of elements.
-#[derive(Clone, Copy)]
-pub(crate) struct Sum<B> {
-    pub by: B,
-}
-
-impl<T: Number, B: Fn(f64, f64) -> f64 + Copy + Send + Sync> Fold<T> for Sum<B> {
-    type Acc = f64;
-    type Out = f64;
-    #[inline(always)]
-    fn start(self) -> f64 {
-        0.0
-    }
-    #[inline(always)]
-    fn step(self, acc: f64, x: T) -> f64 {
-        acc + x.to_f64()
-    }
-    #[inline(always)]
-    fn merge(self, a: f64, b: f64) -> f64 {
-        a + b
-    }
-    #[inline(always)]
-    fn finish(self, acc: f64, count: usize) -> f64 {
-        (self.by)(acc, count as f64)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Absolute;
-
-impl<T: Number> Fold<T> for Absolute {
-    type Acc = f64;
-    type Out = f64;
-    #[inline(always)]
-    fn start(self) -> f64 {
-        0.0
-    }
-    #[inline(always)]
-    fn step(self, acc: f64, x: T) -> f64 {
-        acc + x.to_f64().abs()
-    }
-    #[inline(always)]
-    fn merge(self, a: f64, b: f64) -> f64 {
-        a + b
-    }
-    #[inline(always)]
-    fn finish(self, acc: f64, _: usize) -> f64 {
-        acc
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Squares<B> {
-    by: B,
-}
-
-impl<T: Number, B: Fn(f64) -> f64 + Copy + Send + Sync> Fold<T> for Squares<B> {
-    type Acc = f64;
-    type Out = f64;
-    #[inline(always)]
-    fn start(self) -> f64 {
-        0.0
-    }
-    #[inline(always)]
-    fn step(self, acc: f64, x: T) -> f64 {
-        let x = x.to_f64();
-        x.mul_add(x, acc)
-    }
-    #[inline(always)]
-    fn merge(self, a: f64, b: f64) -> f64 {
-        a + b
-    }
-    #[inline(always)]
-    fn finish(self, acc: f64, _: usize) -> f64 {
-        (self.by)(acc)
-    }
-}
-
 #[derive(Clone, Copy)]
 struct Product;
 
@@ -312,6 +236,7 @@ pub(crate) struct Maximum;
 impl<T: Number + Store> Fold<T> for Maximum {
     type Acc = T;
     type Out = T;
+    const ANY_ORDER: bool = !T::FLOAT;
     #[inline(always)]
     fn start(self) -> T {
         T::LOWEST
@@ -336,6 +261,7 @@ pub(crate) struct Minimum;
 impl<T: Number + Store> Fold<T> for Minimum {
     type Acc = T;
     type Out = T;
+    const ANY_ORDER: bool = !T::FLOAT;
     #[inline(always)]
     fn start(self) -> T {
         T::HIGHEST
@@ -369,6 +295,7 @@ where
 {
     type Acc = T;
     type Out = T;
+    const ANY_ORDER: bool = true;
     #[inline(always)]
     fn start(self) -> T {
         T::ZERO
@@ -393,6 +320,7 @@ struct WrappingProduct;
 impl<T: Number + Store> Fold<T> for WrappingProduct {
     type Acc = T;
     type Out = T;
+    const ANY_ORDER: bool = true;
     #[inline(always)]
     fn start(self) -> T {
         T::ONE
@@ -420,6 +348,7 @@ struct Truth {
 impl Fold<u8> for Truth {
     type Acc = u8;
     type Out = u8;
+    const ANY_ORDER: bool = true;
     #[inline(always)]
     fn start(self) -> u8 {
         u8::from(!self.any)
@@ -527,8 +456,8 @@ impl Kernel for SumTo {
         let x = widened(x)?;
         let rows = Rows::new(&x, &axes)?;
         match x.dtype() {
-            DType::F32 => fold::fold::<f32, _>(Sum { by: |s, _| s }, &rows, out),
-            DType::F64 => fold::fold::<f64, _>(Sum { by: |s, _| s }, &rows, out),
+            DType::F32 => sums::<f32>(Term::Value, &rows, out, |s, _| s),
+            DType::F64 => sums::<f64>(Term::Value, &rows, out, |s, _| s),
             dtype => for_number!(dtype, T => {
                 fold::fold::<T, _>(Wrapping { map: |x: T| x, by: |s: T, _| s }, &rows, out);
             }),

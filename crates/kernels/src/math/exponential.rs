@@ -7,7 +7,7 @@ use crate::simd::Simd;
 
 const LOG2_E: f32 = std::f32::consts::LOG2_E;
 /// ln 2 in nine bits, so that n times it is exact, and the rest.
-const LN2_HIGH: f32 = 0.693_359_375;
+const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 /// Adding it to a small number rounds that number to an integer, in the low bits of the sum.
 const MAGIC: f32 = 12_582_912.0;

@@ -3,7 +3,7 @@
 use super::{polynomial, polynomial_f64};
 use crate::simd::Simd;
 
-const LN2_HIGH: f32 = 0.693_359_375;
+const LN2_HIGH: f32 = 355.0 / 512.0;
 const LN2_LOW: f32 = -2.121_944_4e-4;
 const SQRT_HALF: i32 = 0x3f35_04f3;
 /// (log(1 + f) - f + f²/2) / f³.

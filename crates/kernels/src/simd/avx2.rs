@@ -347,4 +347,12 @@ impl Simd for Avx2 {
             [_mm256_set_m128(p(1), p(0)), _mm256_set_m128(p(3), p(2))]
         }
     }
+    #[inline(always)]
+    fn tree_add_d(self, v: Self::D) -> f64 {
+        unsafe {
+            let four = _mm256_add_pd(_mm256_add_pd(v[0], v[2]), _mm256_add_pd(v[1], v[3]));
+            let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+            _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+        }
+    }
 }

@@ -292,4 +292,30 @@ impl Simd for Avx512 {
             _mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(a[1]))
         }
     }
+    #[inline(always)]
+    fn tree_add_d(self, v: Self::D) -> f64 {
+        unsafe {
+            let eight = _mm512_add_pd(v[0], v[1]);
+            let low = _mm512_castpd512_pd256(eight);
+            let four = _mm256_add_pd(low, _mm512_extractf64x4_pd::<1>(eight));
+            let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
+            _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+        }
+    }
+    #[inline(always)]
+    fn tree_max(self, v: Self::F) -> f32 {
+        unsafe {
+            let (x, y) = (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v));
+            let m =
+                _mm256_cmp_ps_mask::<_CMP_GT_OQ>(x, y) | _mm256_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+            let eight = _mm256_mask_blend_ps(m, y, x);
+            let larger = |x, y| {
+                let m = _mm_cmp_ps_mask::<_CMP_GT_OQ>(x, y) | _mm_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+                _mm_mask_blend_ps(m, y, x)
+            };
+            let four = larger(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = larger(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(larger(two, _mm_shuffle_ps::<1>(two, two)))
+        }
+    }
 }

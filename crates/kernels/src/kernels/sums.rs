@@ -1,0 +1,92 @@
+//! Sums of floats in f64 over the rows of a reduction: the vectorised form of `fold` with the same
+//! lanes and tree.
+
+use crate::array::Array;
+use crate::kernels::blocks::{Slot, Source};
+use crate::kernels::fold::{Rows, Store};
+use crate::kernels::lanes::{ColumnsRow, Lane, NeighbouringRows, Piece, Term, tree};
+use crate::parallel;
+use crate::simd::{LANES, dispatch};
+
+/// `finish(sum of terms, number of elements)` of every row into `out`.
+pub(crate) fn sums<T: Lane>(
+    term: Term,
+    rows: &Rows,
+    out: &Array,
+    finish: impl Fn(f64, f64) -> f64 + Sync,
+) {
+    if rows.outputs == 0 {
+        return;
+    }
+    let count = rows.count as f64;
+    match rows.columns() {
+        Some(width) if width >= 4 && rows.count > 1 => {
+            columns::<T>(term, rows, width, |i, sum| {
+                // SAFETY: each output is stored by one part.
+                unsafe { finish(sum, count).store(out, i) };
+            });
+        }
+        _ => parallel::for_ranges(rows.outputs, rows.grain(), |range| {
+            let source = Source::rows(&rows.view);
+            let mut slot = Slot::new();
+            let mut found = [0.0; 64];
+            let mut first = range.start;
+            while first < range.end {
+                let n = (range.end - first).min(found.len());
+                if rows.view.is_contiguous() {
+                    let all = rows.view.as_slice::<T>();
+                    let x = &all[first * rows.count..(first + n) * rows.count];
+                    dispatch(NeighbouringRows {
+                        term,
+                        x,
+                        count: rows.count,
+                        sums: &mut found[..n],
+                    });
+                } else {
+                    for (i, sum) in found[..n].iter_mut().enumerate() {
+                        *sum = row::<T>(term, &source, first + i, rows.count, &mut slot);
+                    }
+                }
+                for (i, sum) in found[..n].iter().enumerate() {
+                    // SAFETY: each output is stored by one part.
+                    unsafe { finish(*sum, count).store(out, first + i) };
+                }
+                first += n;
+            }
+        }),
+    }
+}
+
+/// The sum of the terms of one row.
+pub(crate) fn row<T: Lane>(
+    term: Term,
+    source: &Source<'_>,
+    output: usize,
+    count: usize,
+    slot: &mut Slot,
+) -> f64 {
+    let mut lanes = [0.0; LANES];
+    source.pieces::<T>(output * count, count, slot, |x| {
+        dispatch(Piece { term, lanes: &mut lanes, x });
+    });
+    tree(lanes)
+}
+
+/// Outputs whose lanes are kept at a time.
+const TILE: usize = 128;
+
+fn columns<T: Lane>(term: Term, rows: &Rows, width: usize, store: impl Fn(usize, f64) + Sync) {
+    rows.for_each_tile::<T>(width, TILE, &|first, n, base, steps| {
+        let mut lanes = [0.0; LANES * TILE];
+        let mut lane = 0;
+        steps.for_each(|offset| {
+            // SAFETY: `n` neighbouring elements of the array.
+            let x = unsafe { std::slice::from_raw_parts(base.offset(offset), n) };
+            dispatch(ColumnsRow { term, x, sums: &mut lanes[lane * TILE..lane * TILE + n] });
+            lane = (lane + 1) % LANES;
+        });
+        for i in 0..n {
+            store(first + i, tree(std::array::from_fn(|l| lanes[l * TILE + i])));
+        }
+    });
+}
