@@ -108,7 +108,7 @@ fn sweep(name: Name, step: usize, oracle_every: usize) -> (f64, f32) {
         let y = dispatch_on(Isa::Avx512, Sixteen(name, batch));
         for (x, y) in batch.into_iter().zip(y) {
             count += 1;
-            if count % oracle_every == 0 {
+            if count.is_multiple_of(oracle_every) {
                 let u = ulps(y, oracle(name, f64::from(x)));
                 if u > worst {
                     (worst, at) = (u, x);

@@ -193,15 +193,15 @@ impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Pla
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let mut c = [T::splat(s, T::ZERO); K];
-        for k in 0..K {
-            c[k] = T::splat(s, self.c[k]);
+        for (c, value) in c.iter_mut().zip(self.c) {
+            *c = T::splat(s, value);
         }
         // SAFETY: the caller's arrays hold `n` elements.
         unsafe {
             for_lanes!(self.n, |i, count| {
                 let mut x = [T::splat(s, T::ZERO); N];
-                for k in 0..N {
-                    x[k] = T::get(s, self.ins[k].add(i), count);
+                for (x, p) in x.iter_mut().zip(self.ins) {
+                    *x = T::get(s, p.add(i), count);
                 }
                 T::put(s, self.to.add(i), count, F::at::<T, S>(s, x, c));
             });
@@ -225,12 +225,12 @@ impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Sam
         unsafe {
             for_lanes!(self.n, |i, count| {
                 let mut x = [T::splat(s, T::ZERO); N];
-                for k in 0..N {
-                    x[k] = T::get(s, self.ins[k].add(i), count);
+                for (x, p) in x.iter_mut().zip(self.ins) {
+                    *x = T::get(s, p.add(i), count);
                 }
                 let mut c = [T::splat(s, T::ZERO); K];
-                for k in 0..K {
-                    c[k] = T::get(s, self.c[k].add(i), count);
+                for (c, p) in c.iter_mut().zip(self.c) {
+                    *c = T::get(s, p.add(i), count);
                 }
                 T::put(s, self.to.add(i), count, F::at::<T, S>(s, x, c));
             });

@@ -90,6 +90,8 @@ impl Kernel for Bits {
         Ok(smallvec![Meta { dtype, shape }])
     }
 
+    // The cast is one for the narrower types only.
+    #[allow(clippy::unnecessary_cast)]
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let (Some(a), Some(b)) = (inputs[0], inputs[1]) else { return Ok(()) };
         let op = self.op;
@@ -103,12 +105,12 @@ impl Kernel for Bits {
                     Op::Or => vectorized(Zip { f: T::bitor, a, b, out }),
                     Op::Xor => vectorized(Zip { f: T::bitxor, a, b, out }),
                     Op::ShiftLeft => {
-                        let f = |x: T, by: T| if u64::from(by) < width { x << by } else { 0 };
+                        let f = |x: T, by: T| if (by as u64) < width { x << by } else { 0 };
                         vectorized(Zip { f, a, b, out });
                     }
                     Op::ShiftRight => {
                         let f = |x: T, by: T| {
-                            if u64::from(by) >= width {
+                            if by as u64 >= width {
                                 0
                             } else if arithmetic {
                                 (x.cast_signed() >> by).cast_unsigned()

@@ -24,8 +24,6 @@ pub(crate) trait Number: Element + PartialOrd {
     /// -1, 0 or 1; zeros and NaN stay.
     fn sign(self) -> Self;
     fn is_nan(self) -> bool;
-    /// `self * a + b`, with one rounding for floats.
-    fn fma(self, a: Self, b: Self) -> Self;
     /// Saturating, NaN to 0 for integers; correctly rounded for floats.
     fn from_f64(x: f64) -> Self;
     fn to_f64(self) -> f64;
@@ -75,8 +73,6 @@ macro_rules! float {
             }
             #[inline(always)]
             fn is_nan(self) -> bool { <$t>::is_nan(self) }
-            #[inline(always)]
-            fn fma(self, a: Self, b: Self) -> Self { self.mul_add(a, b) }
             #[inline(always)]
             fn from_f64(x: f64) -> Self { x as $t }
             #[inline(always)]
@@ -132,8 +128,6 @@ macro_rules! integer {
             }
             #[inline(always)]
             fn is_nan(self) -> bool { false }
-            #[inline(always)]
-            fn fma(self, a: Self, b: Self) -> Self { self.wrapping_mul(a).wrapping_add(b) }
             #[inline(always)]
             #[allow(clippy::cast_possible_truncation)]
             fn from_f64(x: f64) -> Self { x as $t }
