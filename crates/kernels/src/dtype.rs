@@ -112,12 +112,14 @@ pub struct Bool(pub u8);
 
 impl Bool {
     #[must_use]
+    #[inline(always)]
     pub const fn get(self) -> bool {
         self.0 != 0
     }
 }
 
 impl From<bool> for Bool {
+    #[inline(always)]
     fn from(value: bool) -> Self {
         Self(u8::from(value))
     }

@@ -314,25 +314,24 @@ impl<T: Lane> WithSimd for NeighbouringRows<'_, T> {
     }
 }
 
-/// Adds the terms of one row of neighbouring columns to their sums.
-pub(crate) struct ColumnsRow<'a, T> {
-    pub term: Term,
-    pub x: &'a [T],
-    pub sums: &'a mut [f64],
-}
-
-impl<T: Lane> WithSimd for ColumnsRow<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let (x, sums) = (self.x.as_ptr(), self.sums.as_mut_ptr());
-        // SAFETY: both slices hold `n`.
-        unsafe {
-            for_lanes!(self.x.len().min(self.sums.len()), |i, n| {
-                let acc = f64::get(s, sums.add(i), n);
-                let v = T::get(s, x.add(i), n);
-                f64::put(s, sums.add(i), n, add_term::<T, S>(s, self.term, acc, v));
-            });
-        }
+/// Adds the terms of `n` elements to a sum each.
+///
+/// # Safety
+/// The elements and the sums exist.
+#[inline(always)]
+pub(crate) unsafe fn add_terms_each<T: Lane, S: Simd>(
+    s: S,
+    term: Term,
+    sums: *mut f64,
+    x: *const T,
+    n: usize,
+) {
+    // SAFETY: below `n`.
+    unsafe {
+        for_lanes!(n, |i, count| {
+            let acc = f64::get(s, sums.add(i), count);
+            let v = T::get(s, x.add(i), count);
+            f64::put(s, sums.add(i), count, add_term::<T, S>(s, term, acc, v));
+        });
     }
 }

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::{in_full_precision, map_rows};
 use crate::kernels::function::check_float;
+use crate::kernels::lanes::{Lane, for_lanes, tree};
 use crate::math;
 use crate::simd::{LANES, PlainLoop, Simd, WithSimd, dispatch, vectorized};
 use smallvec::smallvec;
@@ -119,23 +120,21 @@ impl WithSimd for Row {
             let mut i = 0;
             while i + 4 * LANES <= whole {
                 for (k, max) in max.iter_mut().enumerate() {
-                    let v = s.load(x.add(i + k * LANES));
-                    *max = s.select(s.lt(*max, v), v, *max);
+                    *max = s.at_least(s.load(x.add(i + k * LANES)), *max);
                 }
                 i += 4 * LANES;
             }
             while i < whole {
-                let v = s.load(x.add(i));
-                max[0] = s.select(s.lt(max[0], v), v, max[0]);
+                max[0] = s.at_least(s.load(x.add(i)), max[0]);
                 i += LANES;
             }
             if tail > 0 {
                 let v = s.load_n(x.add(whole), tail);
                 let v = s.select(s.mask_first(tail), v, lowest);
-                max[1] = s.select(s.lt(max[1], v), v, max[1]);
+                max[1] = s.at_least(v, max[1]);
             }
-            let larger = |a, b| s.select(s.lt(a, b), b, a);
-            let m = s.tree_max(larger(larger(max[0], max[1]), larger(max[2], max[3])));
+            let pairs = (s.at_least(max[0], max[1]), s.at_least(max[2], max[3]));
+            let m = s.tree_max(s.at_least(pairs.0, pairs.1));
             let shift = s.splat(m);
             let mut sum = s.splat_d(0.0);
             let mut i = 0;
@@ -155,30 +154,13 @@ impl WithSimd for Row {
             let sum = s.tree_add_d(sum);
             let last = if log { math::log_f64(sum) as f32 } else { (1.0 / sum) as f32 };
             let last = s.splat(last);
-            let finish = |v| if log { s.sub(v, last) } else { s.mul(v, last) };
-            let mut i = 0;
-            while i < whole {
-                s.store(y.add(i), finish(s.load(y.add(i))));
-                i += LANES;
-            }
-            if tail > 0 {
-                s.store_n(y.add(whole), tail, finish(s.load_n(y.add(whole), tail)));
-            }
+            for_lanes!(n, |i, count| {
+                let v = f32::get(s, y.add(i), count);
+                let v = if log { s.sub(v, last) } else { s.mul(v, last) };
+                f32::put(s, y.add(i), count, v);
+            });
         }
     }
-}
-
-/// The tree over 16 sums.
-#[inline(always)]
-fn tree(mut lanes: [f64; LANES]) -> f64 {
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] += lanes[l + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
 }
 
 struct Row64 {
@@ -230,35 +212,27 @@ impl WithSimd for Grad {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Self { y, g, d, n, log } = self;
-        let whole = n - n % LANES;
-        let tail = n - whole;
         // SAFETY: rows of `n` elements; elements are read before their place in d is written.
         unsafe {
             let mut sum = s.splat_d(0.0);
-            let add = |sum, y, g| {
-                if log { s.add_d(sum, s.widen(g)) } else { s.fma_d(s.widen(g), s.widen(y), sum) }
-            };
-            let mut i = 0;
-            while i < whole {
-                sum = add(sum, s.load(y.add(i)), s.load(g.add(i)));
-                i += LANES;
-            }
-            if tail > 0 {
-                sum = add(sum, s.load_n(y.add(whole), tail), s.load_n(g.add(whole), tail));
-            }
+            for_lanes!(n, |i, count| {
+                let g = s.widen(f32::get(s, g.add(i), count));
+                sum = if log {
+                    s.add_d(sum, g)
+                } else {
+                    s.fma_d(g, s.widen(f32::get(s, y.add(i), count)), sum)
+                };
+            });
             let sum = s.splat(s.tree_add_d(sum) as f32);
-            let of = |y, g| {
-                if log { s.fma(s.neg(math::exp(s, y)), sum, g) } else { s.mul(y, s.sub(g, sum)) }
-            };
-            let mut i = 0;
-            while i < whole {
-                s.store(d.add(i), of(s.load(y.add(i)), s.load(g.add(i))));
-                i += LANES;
-            }
-            if tail > 0 {
-                let v = of(s.load_n(y.add(whole), tail), s.load_n(g.add(whole), tail));
-                s.store_n(d.add(whole), tail, v);
-            }
+            for_lanes!(n, |i, count| {
+                let (y, g) = (f32::get(s, y.add(i), count), f32::get(s, g.add(i), count));
+                let v = if log {
+                    s.fma(s.neg(math::exp(s, y)), sum, g)
+                } else {
+                    s.mul(y, s.sub(g, sum))
+                };
+                f32::put(s, d.add(i), count, v);
+            });
         }
     }
 }

@@ -3,10 +3,10 @@
 
 use crate::array::Array;
 use crate::kernels::blocks::{Slot, Source};
-use crate::kernels::fold::{Rows, Store};
-use crate::kernels::lanes::{ColumnsRow, Lane, NeighbouringRows, Piece, Term, tree};
+use crate::kernels::fold::{Offsets, Rows, Store};
+use crate::kernels::lanes::{Lane, NeighbouringRows, Piece, Term, add_terms_each, tree};
 use crate::parallel;
-use crate::simd::{LANES, dispatch};
+use crate::simd::{LANES, Simd, WithSimd, dispatch};
 
 /// `finish(sum of terms, number of elements)` of every row into `out`.
 pub(crate) fn sums<T: Lane>(
@@ -78,15 +78,44 @@ const TILE: usize = 128;
 fn columns<T: Lane>(term: Term, rows: &Rows, width: usize, store: impl Fn(usize, f64) + Sync) {
     rows.for_each_tile::<T>(width, TILE, &|first, n, base, steps| {
         let mut lanes = [0.0; LANES * TILE];
-        let mut lane = 0;
-        steps.for_each(|offset| {
-            // SAFETY: `n` neighbouring elements of the array.
-            let x = unsafe { std::slice::from_raw_parts(base.offset(offset), n) };
-            dispatch(ColumnsRow { term, x, sums: &mut lanes[lane * TILE..lane * TILE + n] });
-            lane = (lane + 1) % LANES;
-        });
-        for i in 0..n {
-            store(first + i, tree(std::array::from_fn(|l| lanes[l * TILE + i])));
+        dispatch(Columns { term, base, steps, n, lanes: &mut lanes });
+        let mut width = LANES / 2;
+        while width > 0 {
+            let (low, high) = lanes.split_at_mut(width * TILE);
+            for (a, b) in low.iter_mut().zip(high) {
+                *a += *b;
+            }
+            width /= 2;
+        }
+        for (i, sum) in lanes[..n].iter().enumerate() {
+            store(first + i, *sum);
         }
     });
+}
+
+/// Adds the terms of all rows of `n` neighbouring columns to the columns' lanes, which lie `TILE`
+/// apart.
+struct Columns<'a, T> {
+    term: Term,
+    base: *const T,
+    steps: &'a Offsets,
+    n: usize,
+    lanes: &'a mut [f64; LANES * TILE],
+}
+
+impl<T: Lane> WithSimd for Columns<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let lanes = self.lanes.as_mut_ptr();
+        let mut lane = 0;
+        self.steps.for_each(|offset| {
+            // SAFETY: `n` neighbouring elements of the array, and `n` sums of the lane.
+            unsafe {
+                let (x, sums) = (self.base.offset(offset), lanes.add(lane * TILE));
+                add_terms_each(s, self.term, sums, x, self.n);
+            }
+            lane = (lane + 1) % LANES;
+        });
+    }
 }

@@ -34,8 +34,7 @@ pub fn erf<S: Simd>(s: S, x: S::F) -> S::F {
     let is_small = s.lt(a, s.splat(BOUND as f32));
     let small = s.fma(x, polynomial(s, s.mul(x, x), P), x);
     // Beyond 4.05 the result is 1 to the last place.
-    let limit = s.splat(4.05);
-    let t = s.select(s.lt(limit, a), limit, a);
+    let t = s.at_most(a, s.splat(4.05));
     let e = exp_inside(s, s.neg(s.mul(t, polynomial(s, t, G))));
     let large = s.sub(s.splat(1.0), e);
     s.select(is_small, small, s.copysign(large, x))

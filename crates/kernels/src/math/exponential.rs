@@ -41,9 +41,7 @@ pub(super) fn exp_inside<S: Simd>(s: S, x: S::F) -> S::F {
 /// e^x. Underflow is gradual and rounded once.
 #[inline(always)]
 pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
-    let (low, high) = (s.splat(-104.0), s.splat(89.0));
-    let x = s.select(s.lt(x, low), low, x);
-    let x = s.select(s.lt(high, x), high, x);
+    let x = s.at_most(s.at_least(x, s.splat(-104.0)), s.splat(89.0));
     let (n, t) = reduced(s, x);
     s.scale_by_power(s.add(s.splat(1.0), t), n)
 }
@@ -51,9 +49,7 @@ pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
 /// e^x - 1 without cancellation.
 #[inline(always)]
 pub fn expm1<S: Simd>(s: S, x: S::F) -> S::F {
-    let (low, high) = (s.splat(-20.0), s.splat(89.0));
-    let a = s.select(s.lt(x, low), low, x);
-    let a = s.select(s.lt(high, a), high, a);
+    let a = s.at_most(s.at_least(x, s.splat(-20.0)), s.splat(89.0));
     let (n, t) = reduced(s, a);
     // Half of the result, so that n = 128 does not overflow before the end.
     let half = scale(s, s.sub_i(n, s.splat_i(1)));
@@ -68,8 +64,7 @@ pub fn expm1<S: Simd>(s: S, x: S::F) -> S::F {
 pub fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     let (one, zero) = (s.splat(1.0), s.splat(0.0));
     let a = s.neg(s.abs(x));
-    let low = s.splat(-104.0);
-    let (n, t) = reduced(s, s.select(s.lt(a, low), low, a));
+    let (n, t) = reduced(s, s.at_least(a, s.splat(-104.0)));
     let p = s.add(one, t);
     let z = s.scale_by_power(p, n);
     // Below -80 the second part is far below anything that shows.

@@ -18,8 +18,7 @@ pub fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
     let z = s.mul(x, x);
     let small = s.fma(s.mul(x, z), polynomial(s, z, T), x);
     // Beyond 10 the result is 1 to the last place.
-    let limit = s.splat(10.0);
-    let b = s.select(s.lt(limit, a), limit, a);
+    let b = s.at_most(a, s.splat(10.0));
     let e = exp_inside(s, s.add(b, b));
     let one = s.splat(1.0);
     let large = s.sub(one, s.div(s.splat(2.0), s.add(e, one)));

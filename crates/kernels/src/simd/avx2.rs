@@ -355,4 +355,13 @@ impl Simd for Avx2 {
             _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
         }
     }
+    // The instructions give their second operand where the comparison does not hold.
+    #[inline(always)]
+    fn at_least(self, x: Self::F, bound: Self::F) -> Self::F {
+        unsafe { [_mm256_max_ps(bound[0], x[0]), _mm256_max_ps(bound[1], x[1])] }
+    }
+    #[inline(always)]
+    fn at_most(self, x: Self::F, bound: Self::F) -> Self::F {
+        unsafe { [_mm256_min_ps(bound[0], x[0]), _mm256_min_ps(bound[1], x[1])] }
+    }
 }

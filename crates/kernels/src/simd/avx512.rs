@@ -318,4 +318,13 @@ impl Simd for Avx512 {
             _mm_cvtss_f32(larger(two, _mm_shuffle_ps::<1>(two, two)))
         }
     }
+    // The instructions give their second operand where the comparison does not hold.
+    #[inline(always)]
+    fn at_least(self, x: Self::F, bound: Self::F) -> Self::F {
+        unsafe { _mm512_max_ps(bound, x) }
+    }
+    #[inline(always)]
+    fn at_most(self, x: Self::F, bound: Self::F) -> Self::F {
+        unsafe { _mm512_min_ps(bound, x) }
+    }
 }

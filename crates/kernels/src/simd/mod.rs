@@ -269,6 +269,18 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Rounds to nearest even.
     fn narrow(self, a: Self::D) -> Self::F;
 
+    /// `x < bound ? bound : x`, so that NaN stays.
+    #[inline(always)]
+    fn at_least(self, x: Self::F, bound: Self::F) -> Self::F {
+        self.select(self.lt(x, bound), bound, x)
+    }
+
+    /// `bound < x ? bound : x`, so that NaN stays.
+    #[inline(always)]
+    fn at_most(self, x: Self::F, bound: Self::F) -> Self::F {
+        self.select(self.lt(bound, x), bound, x)
+    }
+
     /// NaN if either is NaN; of zeros of both signs, `b`.
     #[inline(always)]
     fn max(self, a: Self::F, b: Self::F) -> Self::F {
@@ -286,8 +298,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// `x < 0 ? 0 : x`: NaN stays NaN and -0.0 stays -0.0.
     #[inline(always)]
     fn relu(self, x: Self::F) -> Self::F {
-        let zero = self.splat(0.0);
-        self.select(self.lt(x, zero), zero, x)
+        self.at_least(x, self.splat(0.0))
     }
 
     /// The fixed tree: lanes l and l + 8, then + 4, + 2, + 1.
