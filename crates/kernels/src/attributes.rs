@@ -50,7 +50,7 @@ impl Number {
             DType::BF16 => u64::from(half::bf16::from_f64(float).to_bits()),
             DType::F32 => u64::from((float as f32).to_bits()),
             DType::F64 => float.to_bits(),
-            DType::U64 if float >= 9.223_372_036_854_775_8e18 => float as u64,
+            DType::U64 if float >= 9.223_372_036_854_776e18 => float as u64,
             _ => match self {
                 Self::Int(v) => v.cast_unsigned(),
                 Self::Float(v) => (v as i64).cast_unsigned(),

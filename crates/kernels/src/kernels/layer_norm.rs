@@ -230,7 +230,7 @@ fn gradient<T: Lane + Store>(centred: bool, inputs: &[Cow<'_, Array>], out: &[Ar
     let inverse = inputs[inputs.len() - 2].as_slice::<T>();
     let g = inputs[inputs.len() - 1].as_slice::<T>();
     let n = scale.len();
-    let count = if n == 0 { 0 } else { x.len() / n };
+    let count = x.len().checked_div(n).unwrap_or(0);
     let part = |row: usize, first: usize, width: usize| GradientRow {
         x: &x[row * n + first..][..width],
         g: &g[row * n + first..][..width],

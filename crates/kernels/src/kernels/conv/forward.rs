@@ -131,7 +131,7 @@ impl Conv {
         }
         let window = self.attributes.window(op, &w[2..])?;
         let (inputs, outputs) = self.channels(w);
-        let split = w[0] % self.group == 0;
+        let split = w[0].is_multiple_of(self.group);
         if !split || x[1] != inputs * self.group {
             return Err(Error::shape(
                 op,
@@ -265,11 +265,11 @@ impl Kernel for Conv {
             return Err(Error::dtype(op, "floating-point inputs", dtype.name()));
         }
         let shape = self.output_shape(&inputs.get(0).shape, &inputs.get(1).shape)?;
-        if let Some(bias) = inputs.opt(2) {
-            if bias.shape[..] != shape[1..2] {
-                let expected = format!("a bias of shape [{}]", shape[1]);
-                return Err(Error::shape(op, expected, format!("{:?}", &bias.shape[..])));
-            }
+        if let Some(bias) = inputs.opt(2)
+            && bias.shape[..] != shape[1..2]
+        {
+            let expected = format!("a bias of shape [{}]", shape[1]);
+            return Err(Error::shape(op, expected, format!("{:?}", &bias.shape[..])));
         }
         Ok(smallvec![Meta { dtype, shape }])
     }

@@ -215,11 +215,11 @@ impl Kernel for Gemm {
             ));
         }
         let shape: Dims = smallvec![m, n];
-        if let Some(c) = inputs.opt(2) {
-            if broadcast("Gemm", &c.shape, &shape)? != shape {
-                let expected = format!("C to broadcast to {:?}", &shape[..]);
-                return Err(Error::shape("Gemm", expected, format!("{:?}", &c.shape[..])));
-            }
+        if let Some(c) = inputs.opt(2)
+            && broadcast("Gemm", &c.shape, &shape)? != shape
+        {
+            let expected = format!("C to broadcast to {:?}", &shape[..]);
+            return Err(Error::shape("Gemm", expected, format!("{:?}", &c.shape[..])));
         }
         Ok(smallvec![Meta { dtype, shape }])
     }
@@ -351,11 +351,11 @@ impl Kernel for Linear {
                 format!("{:?} and {:?}", &x[..], &w[..]),
             ));
         }
-        if let Some(b) = inputs.opt(2) {
-            if b.shape[..] != [w[0]] {
-                let expected = format!("a bias of shape [{}]", w[0]);
-                return Err(Error::shape("Linear", expected, format!("{:?}", &b.shape[..])));
-            }
+        if let Some(b) = inputs.opt(2)
+            && b.shape[..] != [w[0]]
+        {
+            let expected = format!("a bias of shape [{}]", w[0]);
+            return Err(Error::shape("Linear", expected, format!("{:?}", &b.shape[..])));
         }
         let mut shape = x.clone();
         let last = shape.len() - 1;

@@ -220,10 +220,11 @@ impl<E: Real> Product<'_, E> {
         if self.m == 0 || self.n == 0 {
             return Ok(());
         }
-        if self.n <= NARROW && self.m >= LANES {
-            if let Some(turned) = self.turned() {
-                self = turned;
-            }
+        if self.n <= NARROW
+            && self.m >= LANES
+            && let Some(turned) = self.turned()
+        {
+            self = turned;
         }
         let (m, n, k) = (self.m, self.n, self.k);
         let width = panel_width::<E>(isa);
