@@ -3,7 +3,7 @@
 
 use crate::array::Array;
 use crate::kernels::blocks::{Slot, Source};
-use crate::kernels::fold::{Offsets, Rows, Store};
+use crate::kernels::fold::{Rows, Store};
 use crate::kernels::lanes::{Lane, NeighbouringRows, Piece, Term, add_terms_each, tree};
 use crate::parallel;
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
@@ -78,7 +78,17 @@ const TILE: usize = 128;
 fn columns<T: Lane>(term: Term, rows: &Rows, width: usize, store: impl Fn(usize, f64) + Sync) {
     rows.for_each_tile::<T>(width, TILE, &|first, n, base, steps| {
         let mut lanes = [0.0; LANES * TILE];
-        dispatch(Columns { term, base, steps, n, lanes: &mut lanes });
+        let mut offsets = [0; 16 * LANES];
+        let mut held = 0;
+        steps.for_each(|offset| {
+            offsets[held] = offset;
+            held += 1;
+            if held == offsets.len() {
+                dispatch(Columns { term, base, offsets: &offsets, n, lanes: &mut lanes });
+                held = 0;
+            }
+        });
+        dispatch(Columns { term, base, offsets: &offsets[..held], n, lanes: &mut lanes });
         let mut width = LANES / 2;
         while width > 0 {
             let (low, high) = lanes.split_at_mut(width * TILE);
@@ -93,12 +103,12 @@ fn columns<T: Lane>(term: Term, rows: &Rows, width: usize, store: impl Fn(usize,
     });
 }
 
-/// Adds the terms of all rows of `n` neighbouring columns to the columns' lanes, which lie `TILE`
-/// apart.
+/// Adds the terms of some rows of `n` neighbouring columns, from lane 0 on, to the columns' lanes,
+/// which lie `TILE` apart.
 struct Columns<'a, T> {
     term: Term,
     base: *const T,
-    steps: &'a Offsets,
+    offsets: &'a [isize],
     n: usize,
     lanes: &'a mut [f64; LANES * TILE],
 }
@@ -108,14 +118,12 @@ impl<T: Lane> WithSimd for Columns<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let lanes = self.lanes.as_mut_ptr();
-        let mut lane = 0;
-        self.steps.for_each(|offset| {
+        for (row, offset) in self.offsets.iter().enumerate() {
             // SAFETY: `n` neighbouring elements of the array, and `n` sums of the lane.
             unsafe {
-                let (x, sums) = (self.base.offset(offset), lanes.add(lane * TILE));
+                let (x, sums) = (self.base.offset(*offset), lanes.add(row % LANES * TILE));
                 add_terms_each(s, self.term, sums, x, self.n);
             }
-            lane = (lane + 1) % LANES;
-        });
+        }
     }
 }
