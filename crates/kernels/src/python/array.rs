@@ -7,6 +7,7 @@ use crate::for_dtype;
 use crate::python::buffer;
 use crate::python::convert;
 use crate::python::errors::raise;
+use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
 
@@ -307,7 +308,19 @@ impl PyArray {
     }
 
     /// A view of elements start, start + step, … of one axis, before `stop`.
-    fn slice(&self, axis: i64, start: i64, stop: i64, step: i64) -> PyResult<Self> {
+    ///
+    /// A step beyond 64 bits reaches no second element and counts as the largest one.
+    fn slice(&self, axis: i64, start: i64, stop: i64, step: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let step = match step.extract::<i64>() {
+            Err(e) if e.is_instance_of::<PyOverflowError>(step.py()) => {
+                if step.lt(0)? {
+                    i64::MIN
+                } else {
+                    i64::MAX
+                }
+            }
+            other => other?,
+        };
         self.0.slice(axis, start, stop, step).map(Self).map_err(raise)
     }
 

@@ -74,6 +74,14 @@ def test_slices_are_numpys(source: np.ndarray, data: st.DataObject) -> None:
     np.testing.assert_array_equal(view.numpy(), source[index])
 
 
+@pytest.mark.parametrize("step", [2**63, -(2**63) - 1, 2**63 - 1, -(2**63)])
+def test_slices_take_steps_of_any_size(step: int) -> None:
+    source = np.arange(5, dtype=np.int64)
+    start, stop, _ = slice(None, None, step).indices(5)
+    view = Array.from_numpy(source).slice(0, start, stop, step)
+    np.testing.assert_array_equal(view.numpy(), source[::step])
+
+
 @given(small, st.data())
 def test_permutations_are_numpys(source: np.ndarray, data: st.DataObject) -> None:
     axes = data.draw(st.permutations(range(source.ndim)))
