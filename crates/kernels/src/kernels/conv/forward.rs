@@ -4,7 +4,7 @@ use super::engine::Convolution;
 use super::geometry::{
     Class, Window, WindowAttributes, extended, forward_class, transposed_classes,
 };
-use super::weights::{PackedWeights, WeightStrides};
+use super::weights::{Channels, WeightStrides, Weights};
 use crate::array::{Array, Dims, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::DType;
@@ -39,7 +39,7 @@ pub(super) struct Conv {
     attributes: WindowAttributes,
     group: usize,
     relu: bool,
-    bound: Option<Arc<PackedWeights>>,
+    bound: Option<Arc<Weights>>,
 }
 
 fn group_of(attributes: &mut Attributes) -> Result<usize> {
@@ -183,28 +183,17 @@ impl Conv {
         }
     }
 
-    fn pack<E: Real>(&self, isa: Isa, w: &Array, classes: &[Class]) -> Result<PackedWeights> {
+    fn weights(&self, w: &Array) -> Weights {
         let (shape, s) = (w.shape(), w.strides());
-        let (inputs, outputs) = self.channels(shape);
+        let (sources, destinations) = self.channels(shape);
         let mut taps = [0; 3];
-        let lead = 3 - (shape.len() - 2);
-        taps[lead..].copy_from_slice(&s[2..]);
-        let strides = match self.direction {
-            Direction::Forward => WeightStrides {
-                group: outputs as isize * s[0],
-                destination: s[0],
-                source: s[1],
-                taps,
-            },
-            _ => WeightStrides {
-                group: inputs as isize * s[0],
-                destination: s[1],
-                source: s[0],
-                taps,
-            },
+        taps[3 - (shape.len() - 2)..].copy_from_slice(&s[2..]);
+        let (destination, source, rows) = match self.direction {
+            Direction::Forward => (s[0], s[1], destinations),
+            _ => (s[1], s[0], sources),
         };
-        let extents = (self.group, outputs, inputs);
-        PackedWeights::new::<E>(self.operator(), isa, w, strides, extents, classes)
+        let strides = WeightStrides { group: rows as isize * s[0], destination, source, taps };
+        Weights::new(w, strides, Channels { groups: self.group, destinations, sources })
     }
 
     pub(super) fn compute<E: Real>(
@@ -219,12 +208,12 @@ impl Conv {
         let window = self.attributes.window(op, &w.shape()[2..])?;
         let destination_sizes = extended(&out.shape()[2..]);
         let classes = self.classes(&window, destination_sizes);
-        let packed;
+        let own;
         let weights = if let Some(bound) = &self.bound {
             &**bound
         } else {
-            packed = self.pack::<E>(isa, w, &classes)?;
-            &packed
+            own = self.weights(w);
+            &own
         };
         let (sources, destinations) = self.channels(w.shape());
         let x = x.to_contiguous()?;
@@ -294,14 +283,12 @@ impl Kernel for Conv {
             let got = format!("{:?} in {} groups", w.shape(), self.group);
             return Err(Error::shape(op, "weights of at least 3 axes", got));
         }
-        let window = self.attributes.window(op, &w.shape()[2..])?;
-        // The classes' taps, and so the packed weights, do not depend on the extents.
-        let classes = self.classes(&window, [1; 3]);
-        let packed = match w.dtype() {
-            DType::F32 => self.pack::<f32>(isa(), w, &classes)?,
-            DType::F64 => self.pack::<f64>(isa(), w, &classes)?,
-            _ => return Ok(None),
-        };
+        self.attributes.window(op, &w.shape()[2..])?;
+        if !matches!(w.dtype(), DType::F32 | DType::F64) {
+            return Ok(None);
+        }
+        // The classes' taps, and so the packed weights, do not depend on the extents of inputs.
+        let packed = self.weights(w);
         Ok(Some(Arc::new(Self { bound: Some(Arc::new(packed)), ..self.clone() })))
     }
 }

@@ -74,7 +74,7 @@ impl GradWeight {
         let sizes = extended(&x.shape()[2..]);
         let channels = self.weight_shape[1];
         let classes = std::slice::from_ref(&class);
-        let layout = Layout::new(NAME, classes, sizes, window.strides, channels)?;
+        let layout = Layout::new(NAME, classes, sizes, window.strides, channels, true)?;
         let m = self.weight_shape[0] / self.group;
         let job = Job {
             layout: &layout,

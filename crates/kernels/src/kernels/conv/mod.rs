@@ -4,11 +4,15 @@
 
 use crate::kernel::Entry;
 
+mod channels;
+mod depthwise;
 mod engine;
 mod forward;
 pub(crate) mod geometry;
 mod grad_weight;
 mod outer;
+mod outputs;
+mod runs;
 mod source;
 #[cfg(test)]
 mod tests;

@@ -29,7 +29,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout that serves all classes.
+    /// The layout that serves all classes; with `may_stay` the source itself where it needs no padding.
     ///
     /// # Errors
     /// `Memory` when offsets of `channels` of them do not fit 32 bits.
@@ -39,6 +39,7 @@ impl Layout {
         sizes: [usize; AXES],
         source_step: [usize; AXES],
         channels: usize,
+        may_stay: bool,
     ) -> Result<Self> {
         let mut low = [isize::MAX; AXES];
         let mut high = [isize::MIN; AXES];
@@ -68,7 +69,7 @@ impl Layout {
             used
         });
         let inside = (0..AXES).all(|a| low[a] >= 0 && high[a] < sizes[a] as isize);
-        let in_place = inside && source_step == [1; AXES];
+        let in_place = may_stay && inside && source_step == [1; AXES];
         let extents: [usize; AXES] = if in_place {
             low = [0; AXES];
             sizes
@@ -111,6 +112,9 @@ impl Layout {
     /// `source` holds the channel's elements, `to` has room for `channel` of them.
     pub(crate) unsafe fn copy<E: Element>(&self, source: *const E, to: *mut E) {
         let [_, height, width] = self.sizes;
+        let pitch = self.extents[2];
+        // SAFETY: the channel's room.
+        unsafe { std::slice::from_raw_parts_mut(to, self.channel) }.fill(E::default());
         let mut to = to;
         let row = |axis: usize, phase: usize, q: usize| {
             (q * self.source_step[axis] + phase) as isize + self.low[axis]
@@ -118,19 +122,22 @@ impl Layout {
         for &pd in &self.phases[0] {
             for &ph in &self.phases[1] {
                 for &pw in &self.phases[2] {
+                    let columns = self.columns(pw);
                     for qd in 0..self.extents[0] {
                         let d = row(0, pd, qd);
                         for qh in 0..self.extents[1] {
                             let h = row(1, ph, qh);
                             let inside = (0..self.sizes[0] as isize).contains(&d)
                                 && (0..height as isize).contains(&h);
-                            // SAFETY: the row exists when `inside`.
+                            // SAFETY: the row and these columns of it exist.
                             unsafe {
-                                let from = inside.then(|| {
-                                    source.add((d as usize * height + h as usize) * width)
-                                });
-                                self.copy_row(from, pw, to);
-                                to = to.add(self.extents[2]);
+                                if inside && columns.count > 0 {
+                                    let row = (d as usize * height + h as usize) * width;
+                                    let from = source.add(row + columns.begin);
+                                    let to = to.add(columns.left);
+                                    copy_row(from, self.source_step[2], to, columns.count);
+                                }
+                                to = to.add(pitch);
                             }
                         }
                     }
@@ -139,30 +146,59 @@ impl Layout {
         }
     }
 
-    unsafe fn copy_row<E: Element>(&self, from: Option<*const E>, phase: usize, to: *mut E) {
+    /// The columns of a row of one phase that lie inside the source.
+    fn columns(&self, phase: usize) -> Columns {
         let (n, step) = (self.extents[2], self.source_step[2]);
-        // SAFETY: `to` has n elements; positions outside the row are not read.
-        unsafe {
-            let Some(from) = from else {
-                std::slice::from_raw_parts_mut(to, n).fill(E::default());
-                return;
+        let first = self.low[2] + phase as isize;
+        let left = if first >= 0 { 0 } else { first.unsigned_abs().div_ceil(step).min(n) };
+        let begin = first + (left * step) as isize;
+        let room = (self.sizes[2] as isize - begin).max(0) as usize;
+        let count = room.div_ceil(step).min(n - left);
+        Columns { left, begin: begin.max(0) as usize, count }
+    }
+}
+
+struct Columns {
+    /// Padding before the first column.
+    left: usize,
+    /// Source column of the first one.
+    begin: usize,
+    count: usize,
+}
+
+/// Copies `n` elements, `step` apart in the source. Rows are short, so that calls would cost more than
+/// moving a few groups.
+#[inline(always)]
+unsafe fn copy_row<E: Element>(from: *const E, step: usize, to: *mut E, n: usize) {
+    const GROUP: usize = 8;
+    // SAFETY: the elements exist; the last group overlaps the one before it.
+    unsafe {
+        if step == 2 {
+            for i in 0..n {
+                *to.add(i) = *from.add(2 * i);
+            }
+        } else if step > 2 {
+            for i in 0..n {
+                *to.add(i) = *from.add(step * i);
+            }
+        } else if n > 32 * GROUP {
+            std::ptr::copy_nonoverlapping(from, to, n);
+        } else if n >= GROUP {
+            let group = |i: usize| {
+                let values = from.add(i).cast::<[E; GROUP]>().read_unaligned();
+                to.add(i).cast::<[E; GROUP]>().write_unaligned(values);
             };
-            let first = self.low[2] + phase as isize;
-            let left = if first >= 0 { 0 } else { ((-first) as usize).div_ceil(step).min(n) };
-            let begin = first + (left * step) as isize;
-            let room = (self.sizes[2] as isize - begin).max(0) as usize;
-            let count = room.div_ceil(step).min(n - left);
-            let row = std::slice::from_raw_parts_mut(to, n);
-            row[..left].fill(E::default());
-            row[left + count..].fill(E::default());
-            if count > 0 {
-                let from = from.offset(begin);
-                let row = &mut row[left..left + count];
-                match step {
-                    1 => std::ptr::copy_nonoverlapping(from, row.as_mut_ptr(), count),
-                    2 => row.iter_mut().enumerate().for_each(|(i, y)| *y = *from.add(2 * i)),
-                    _ => row.iter_mut().enumerate().for_each(|(i, y)| *y = *from.add(step * i)),
-                }
+            let mut i = 0;
+            while i + GROUP <= n {
+                group(i);
+                i += GROUP;
+            }
+            group(n - GROUP);
+        } else {
+            let mut i = 0;
+            while i < n {
+                *to.add(i) = *from.add(i);
+                i += 1;
             }
         }
     }

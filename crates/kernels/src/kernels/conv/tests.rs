@@ -308,6 +308,8 @@ fn large_convolutions_have_the_chain_bits_with_one_and_two_threads() {
         plain(1, 1, 33, 47, 28).check::<f32>();
         plain(9, 1, 16, 20, 14).check::<f32>();
         plain(2, 40, 1, 1, 30).check::<f32>();
+        plain(1, 1, 260, 70, 7).check::<f32>();
+        Case { relu: true, ..plain(1, 2, 12, 33, 20) }.check::<f64>();
         Case { kernel: vec![1, 1], pads: vec![0; 4], ..plain(2, 1, 70, 37, 19) }.check::<f32>();
         Case {
             kernel: vec![7, 7],

@@ -41,9 +41,9 @@ impl<E> Start<E> {
 #[derive(Clone, Copy)]
 pub(crate) struct Tile<E> {
     pub(crate) k: usize,
-    /// Packed: row r of step k at `a[k * rows + r]`.
+    /// Packed: row r of step k at `a[k * rows + r]`; in [`A_BY_TABLE`] at `a[table[k] + r]`.
     pub(crate) a: *const E,
-    /// Step k begins at `b + k * step`, or at `b + table[k]` in table mode.
+    /// Step k begins at `b + k * step`; in [`B_BY_TABLE`] at `b + table[k]`.
     pub(crate) b: *const E,
     pub(crate) step: isize,
     pub(crate) table: *const u32,
@@ -57,7 +57,14 @@ pub(crate) struct Tile<E> {
     pub(crate) relu: bool,
 }
 
-/// Steps ahead that table mode asks for the lines of b.
+/// Both operands are read step after step.
+pub(crate) const IN_ORDER: u8 = 0;
+/// Each step of b is found through the table.
+pub(crate) const B_BY_TABLE: u8 = 1;
+/// Each step of a is found through the table.
+pub(crate) const A_BY_TABLE: u8 = 2;
+
+/// Steps ahead that the lines of an operand found through the table are asked for.
 const AHEAD: usize = 12;
 
 #[inline(always)]
@@ -73,7 +80,7 @@ pub(crate) fn prefetch<E>(p: *const E) {
 }
 
 #[inline(always)]
-unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: bool>(
+unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u8>(
     s: S,
     t: &Tile<E>,
 ) {
@@ -119,8 +126,8 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: 
         let mut a = t.a;
         let mut b = t.b;
         for k in 0..t.k {
-            let row = if TABLE {
-                // The table ends with AHEAD repeats, so that looking ahead stays inside it.
+            // The table ends with AHEAD repeats, so that looking ahead stays inside it.
+            let row = if MODE == B_BY_TABLE {
                 let next = t.b.wrapping_add(*t.table.add(k + AHEAD) as usize);
                 prefetch(next);
                 if V > 1 {
@@ -130,9 +137,13 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: 
             } else {
                 b
             };
+            if MODE == A_BY_TABLE {
+                prefetch(t.a.wrapping_add(*t.table.add(k + AHEAD) as usize));
+                a = t.a.add(*t.table.add(k) as usize);
+            }
             let mut x = [E::splat(s, E::default()); V];
             for v in 0..V {
-                let at = if TABLE {
+                let at = if MODE == B_BY_TABLE {
                     (v * LANES) as isize
                 } else {
                     (v / width) as isize * t.panel + (v % width * LANES) as isize
@@ -145,7 +156,9 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const TABLE: 
                     acc[r][v] = E::fma(s, w, x[v], acc[r][v]);
                 }
             }
-            a = a.add(MR);
+            if MODE != A_BY_TABLE {
+                a = a.add(MR);
+            }
             b = b.wrapping_offset(t.step);
         }
         if t.relu {
@@ -183,7 +196,7 @@ pub(crate) const TABLE_TAIL: usize = AHEAD;
 pub(crate) fn span(accumulators: usize, rows: usize) -> usize {
     match accumulators / rows {
         8.. if rows == 1 => 8,
-        4.. if rows <= 4 => 4,
+        4.. if rows <= 7 => 4,
         2.. => 2,
         _ => 1,
     }
@@ -206,7 +219,7 @@ macro_rules! by_vectors {
         match $v {
             1 if $r <= most => unsafe { micro::<$S, $E, $r, 1, $T>($s, $tile) },
             2 if 2 * $r <= most => unsafe { micro::<$S, $E, $r, 2, $T>($s, $tile) },
-            4 if $r <= 4 && 4 * $r <= most => unsafe { micro::<$S, $E, $r, 4, $T>($s, $tile) },
+            4 if $r <= 7 && 4 * $r <= most => unsafe { micro::<$S, $E, $r, 4, $T>($s, $tile) },
             8 if $r == 1 && most >= 8 => unsafe { micro::<$S, $E, $r, 8, $T>($s, $tile) },
             _ => unreachable!("a tile's vectors fit the registers"),
         }
@@ -217,13 +230,13 @@ macro_rules! by_vectors {
 ///
 /// # Safety
 /// All addressed elements exist: `k * rows` of a, whole vectors of b at every step, `rows` by `n` of
-/// c and of the start, and in table mode `k + TABLE_TAIL` entries.
+/// c and of the start, and `k + TABLE_TAIL` entries where a table is used.
 #[inline(always)]
-pub(crate) unsafe fn tile<S: Simd, E: Real, const TABLE: bool>(
+pub(crate) unsafe fn tile<S: Simd, E: Real, const MODE: u8>(
     s: S,
     rows: usize,
     vectors: usize,
     t: &Tile<E>,
 ) {
-    by_rows!(s, S, E, TABLE, t, rows, vectors, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
+    by_rows!(s, S, E, MODE, t, rows, vectors, [1 2 3 4 5 6 7 8 9 10 11 12 13 14]);
 }

@@ -5,7 +5,7 @@
 //! and threads change no bit.
 
 use super::matrix::{Matrix, Shared};
-use super::microkernel::{Start, Tile, prefetch, span, tile};
+use super::microkernel::{IN_ORDER, Start, Tile, prefetch, span, tile};
 use super::packing::{PackedB, RowPanels, pack_left, pack_right, panel_width};
 use super::real::Real;
 use crate::error::Result;
@@ -195,7 +195,7 @@ impl<E: Real> Block<E> {
                     prefetch(next.wrapping_offset(r as isize * self.c_rows));
                 }
             }
-            tile::<S, E, false>(s, rows, wide, &t);
+            tile::<S, E, IN_ORDER>(s, rows, wide, &t);
             if through {
                 for r in 0..rows {
                     for j in 0..n {

@@ -35,9 +35,9 @@ def _near(steps: int) -> Bound:
 
 def _matmul() -> list[Case]:
     found = []
-    for name, (a, b) in _SHAPES.items():
-        steps = a[-1]
-        one, two = normal(*a, seed=1), normal(*b, seed=2)
+    for name, (left, right) in _SHAPES.items():
+        steps = left[-1]
+        one, two = normal(*left, seed=1), normal(*right, seed=2)
         found.append(Case(f"MatMul-{name}", "MatMul", (one, two), np.matmul, bound=_near(steps)))
         if name in ("tiles", "batch", "column"):
             wide = (one.astype(np.float64), two.astype(np.float64))
@@ -56,7 +56,10 @@ def _matmul() -> list[Case]:
                 onnx=not dtype.endswith("int8"),
             )
         )
-    half = tuple(x.astype(np.float16) for x in (normal(6, 30, seed=5), normal(30, 8, seed=6)))
+    half = (
+        normal(6, 30, seed=5, dtype=np.float16),
+        normal(30, 8, seed=6, dtype=np.float16),
+    )
     near = bound(ulp=1, scaled=1e-3, why="f32 sums rounded once")
     found.append(Case("MatMul-float16", "MatMul", half, np.matmul, bound=near, onnx_bound=near))
     edge = normal(20, 24, seed=7)
