@@ -45,13 +45,13 @@ def _matmul() -> list[Case]:
             found.append(Case(f"MatMul-{name}-f64", "MatMul", wide, np.matmul, bound=near))
     for dtype in ("int8", "uint8", "int32", "int64", "uint64"):
         low = -100 if dtype.startswith("i") else 0
-        left = integers(7, 9, seed=3, low=low, high=100, dtype=dtype)
-        right = integers(9, 5, seed=4, low=low, high=100, dtype=dtype)
+        one = integers(7, 9, seed=3, low=low, high=100, dtype=dtype)
+        two = integers(9, 5, seed=4, low=low, high=100, dtype=dtype)
         found.append(
             Case(
                 f"MatMul-{dtype}",
                 "MatMul",
-                (left, right),
+                (one, two),
                 lambda a, b: a @ b,
                 onnx=not dtype.endswith("int8"),
             )
