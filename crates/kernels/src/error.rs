@@ -19,6 +19,8 @@ pub enum ErrorKind {
     Unsupported,
     /// The call itself is wrong: number of inputs, overlapping outputs, a read-only target.
     Usage,
+    /// A kernel from outside the crate failed; the binding raises the exception that it raised.
+    Foreign,
 }
 
 /// An error of one operator: `operator: expected …, got …`.

@@ -1,6 +1,7 @@
 //! DLPack in both directions, by the layout of dlpack.h (versions 0.8 and 1.0).
 
 use crate::array::{Array, Storage};
+use crate::compiled::code;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::python::array::PyArray;
@@ -55,17 +56,6 @@ struct Context {
     array: Array,
     shape: Vec<i64>,
     strides: Vec<i64>,
-}
-
-const fn code(dtype: DType) -> (u8, u8) {
-    let bits = (dtype.size() * 8) as u8;
-    match dtype {
-        DType::Bool => (6, 8),
-        DType::BF16 => (4, bits),
-        DType::F16 | DType::F32 | DType::F64 => (2, bits),
-        DType::U8 | DType::U16 | DType::U32 | DType::U64 => (1, bits),
-        _ => (0, bits),
-    }
 }
 
 fn context(array: Array) -> (Tensor, *mut c_void) {

@@ -4,6 +4,7 @@ use crate::error::{Error, ErrorKind};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
+use std::cell::Cell;
 
 const MODULE: &str = "onemodel_kernels.errors";
 
@@ -33,13 +34,28 @@ fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
         ErrorKind::Bounds => 3,
         ErrorKind::Memory => 4,
         ErrorKind::Unsupported => 5,
-        ErrorKind::Usage => 6,
+        ErrorKind::Usage | ErrorKind::Foreign => 6,
     };
     Ok(all[index].bind(py).clone())
 }
 
+thread_local! {
+    /// The exception of a kernel written in Python, on its way through Rust to the caller.
+    static STASHED: Cell<Option<PyErr>> = const { Cell::new(None) };
+}
+
+/// Keeps the exception that an error of kind `Foreign` on this thread stands for.
+pub fn stash(error: PyErr) {
+    STASHED.set(Some(error));
+}
+
 /// The Python exception of an error.
 pub fn raise(error: Error) -> PyErr {
+    if error.kind == ErrorKind::Foreign
+        && let Some(stashed) = STASHED.take()
+    {
+        return stashed;
+    }
     Python::attach(|py| match class(py, error.kind) {
         Ok(class) => PyErr::from_type(class, error.to_string()),
         Err(failure) => failure,

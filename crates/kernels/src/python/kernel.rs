@@ -5,6 +5,7 @@ use crate::kernel::{self, Kernel};
 use crate::python::array::PyArray;
 use crate::python::convert::{self, InputList};
 use crate::python::errors::raise;
+use crate::python::foreign;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 use smallvec::SmallVec;
@@ -33,15 +34,23 @@ fn heavy(inputs: &[Option<&Array>]) -> bool {
 impl PyKernel {
     #[new]
     #[pyo3(signature = (name, /, **attributes))]
-    fn new(name: &str, attributes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn new(py: Python<'_>, name: &str, attributes: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let values = convert::attributes(name, attributes)?;
+        if name.contains("::")
+            && let Some(kernel) = foreign::build(py, name, attributes, values.clone())?
+        {
+            return Ok(Self(kernel));
+        }
         Ok(Self(crate::registry::build(name, values).map_err(raise)?))
     }
 
     /// The names of all kernels, sorted.
     #[staticmethod]
     fn names() -> Vec<&'static str> {
-        crate::registry::names()
+        let mut names = crate::registry::names();
+        names.extend(foreign::names());
+        names.sort_unstable();
+        names
     }
 
     #[getter]

@@ -5,6 +5,7 @@ mod buffer;
 mod convert;
 mod dlpack;
 mod errors;
+mod foreign;
 mod kernel;
 mod program;
 
@@ -44,6 +45,8 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(isa, m)?)?;
+    m.add_function(wrap_pyfunction!(foreign::register_kernel, m)?)?;
+    m.add("COMPILED_ABI", crate::compiled::ABI)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     Ok(())
 }
