@@ -118,7 +118,7 @@ def test_a_checkpoint_is_whole_or_not_there(
     def fail(*_: object) -> None:
         raise OSError("no space left")
 
-    monkeypatch.setattr(checkpoint_module, "_write_text", fail)
+    monkeypatch.setattr(checkpoint_module, "write_atomically", fail)
     with pytest.raises(OSError, match="no space left"):
         save_checkpoint(tmp_path / "one", STATE)
     assert list(tmp_path.iterdir()) == []

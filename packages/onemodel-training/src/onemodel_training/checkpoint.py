@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import secrets
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from onemodel_kernels.errors import OneModelError
+from onemodel_kernels.saving import sync_folder, write_atomically
 from onemodel_tensors import Tensor
 from onemodel_training.safetensors_io import load_safetensors, save_safetensors
 
@@ -57,21 +60,6 @@ def _join(value: Any, tensors: Mapping[str, Tensor]) -> Any:
     return value
 
 
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write_text(path: Path, text: str) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def save_checkpoint(path: str | Path, state: Mapping[str, Any]) -> Path:
     """Writes nested dicts and lists of tensors, numbers and text as the directory ``path``.
 
@@ -87,9 +75,14 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Any]) -> Path:
     path = Path(path)
     if path.exists():
         raise CheckpointError(f"save_checkpoint: {path} exists; checkpoints are not overwritten")
+    _save(path, state, aside=None)
+    return path
+
+
+def _save(path: Path, state: Mapping[str, Any], aside: Path | None) -> None:
+    """Writes the directory beside ``path`` and renames it; what was there goes to ``aside`` first."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-    shutil.rmtree(temporary, ignore_errors=True)
+    temporary = path.parent / f".step-{os.getpid()}-{secrets.token_hex(6)}.part"
     tensors: dict[str, Tensor] = {}
     plain = _split(state, "", tensors)
     temporary.mkdir()
@@ -97,14 +90,15 @@ def save_checkpoint(path: str | Path, state: Mapping[str, Any]) -> Path:
         save_safetensors(tensors, temporary / _TENSORS)
         digest = hashlib.sha256((temporary / _TENSORS).read_bytes()).hexdigest()
         document = {"format": _FORMAT, "tensors_sha256": digest, "state": plain}
-        _write_text(temporary / _STATE, json.dumps(document, indent=1) + "\n")
-        _sync_directory(temporary)
+        text = json.dumps(document, indent=1) + "\n"
+        write_atomically(temporary / _STATE, [text.encode()])
+        if aside is not None:
+            path.rename(aside)
         temporary.rename(path)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
-    _sync_directory(path.parent)
-    return path
+    sync_folder(path.parent)
 
 
 def load_checkpoint(path: str | Path) -> dict[str, Any]:
@@ -132,6 +126,9 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
 class CheckpointStore:
     """Numbered checkpoints in one directory, of which the last few and the best are kept.
 
+    One process at a time saves to a directory; any number read it. A process that is killed while it
+    saves leaves each step as it was or as it was to be; the next save removes what else it left.
+
     Args:
         directory: where they are; made when the first is saved.
         keep: how many of the newest are kept.
@@ -146,31 +143,62 @@ class CheckpointStore:
     def _path(self, step: int) -> Path:
         return self.directory / f"step-{step:09d}"
 
+    def _aside(self, step: int) -> Path:
+        """Where a checkpoint is while another one of its step takes its place."""
+        return self.directory / f".step-{step:09d}.aside"
+
     def steps(self) -> list[int]:
         """The steps of the checkpoints that there are, ascending."""
         if not self.directory.is_dir():
             return []
         names = (entry.name for entry in self.directory.iterdir() if entry.is_dir())
-        return sorted(
-            int(name[5:]) for name in names if name.startswith("step-") and name[5:].isdigit()
-        )
+        found = (re.fullmatch(r"step-(\d+)|\.step-(\d+)\.aside", name) for name in names)
+        return sorted({int(match[1] or match[2]) for match in found if match})
+
+    def load(self, step: int) -> dict[str, Any]:
+        """The checkpoint of a step.
+
+        Raises:
+            CheckpointError: as :func:`load_checkpoint`.
+        """
+        path = self._path(step)
+        if not path.exists() and self._aside(step).exists():
+            path = self._aside(step)
+        return load_checkpoint(path)
 
     def save(self, step: int, state: Mapping[str, Any], best: bool = False) -> Path:
-        """Saves a checkpoint, marks it as the best if it is, and removes those no longer kept."""
+        """Saves a checkpoint, marks it as the best if it is, and removes those no longer kept.
+
+        A checkpoint of the same step is replaced.
+        """
+        self._clear()
         path = self._path(step)
-        if path.exists():
-            shutil.rmtree(path)
-        save_checkpoint(path, state)
+        _save(path, state, self._aside(step) if path.exists() else None)
         if best:
-            temporary = self.directory / f".best.{os.getpid()}.tmp"
-            _write_text(temporary, json.dumps({"step": step}) + "\n")
-            temporary.replace(self.directory / "best.json")
-            _sync_directory(self.directory)
+            text = json.dumps({"step": step}) + "\n"
+            write_atomically(self.directory / "best.json", [text.encode()])
         kept = {*self.steps()[-self.keep :], self.best_step()}
         for old in self.steps():
             if old not in kept:
-                shutil.rmtree(self._path(old))
+                # Under another name first: a removal that is cut short leaves no half checkpoint.
+                self._path(old).rename(self.directory / f".step-{old:09d}.removed")
+        self._clear()
         return path
+
+    def _clear(self) -> None:
+        """Puts back what a killed save set aside and removes what else it left."""
+        if not self.directory.is_dir():
+            return
+        for entry in list(self.directory.iterdir()):
+            if aside := re.fullmatch(r"\.step-(\d+)\.aside", entry.name):
+                path = self._path(int(aside[1]))
+                if not path.exists():
+                    entry.rename(path)
+                    continue
+            if re.fullmatch(r"\.step-.*\.(part|aside|removed)", entry.name):
+                shutil.rmtree(entry)
+            elif re.fullmatch(r"\.\d+-[0-9a-f]+\.part", entry.name):
+                entry.unlink()
 
     def best_step(self) -> int | None:
         """The step that was marked as the best, if there is one."""
@@ -185,9 +213,9 @@ class CheckpointStore:
     def latest(self) -> dict[str, Any] | None:
         """The newest checkpoint, or None."""
         steps = self.steps()
-        return load_checkpoint(self._path(steps[-1])) if steps else None
+        return self.load(steps[-1]) if steps else None
 
     def best(self) -> dict[str, Any] | None:
         """The checkpoint that was marked as the best, or None."""
         step = self.best_step()
-        return None if step is None else load_checkpoint(self._path(step))
+        return None if step is None else self.load(step)

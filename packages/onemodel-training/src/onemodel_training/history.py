@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from onemodel_kernels.errors import OneModelError
+from onemodel_kernels.saving import write_atomically
 
 __all__ = ["History"]
 
@@ -33,14 +34,11 @@ class History:
 
     def write_csv(self, path: str | Path) -> None:
         """Writes a table with a header line; the file is replaced whole."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-        with temporary.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, self.names())
-            writer.writeheader()
-            writer.writerows(self.rows)
-        temporary.replace(path)
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self.names())
+        writer.writeheader()
+        writer.writerows(self.rows)
+        _write(path, text.getvalue().encode())
 
     def write_png(self, path: str | Path) -> None:
         """Draws losses on the left and every other figure on the right, over epochs.
@@ -70,9 +68,11 @@ class History:
             axes.set_xlabel("epoch")
             axes.grid(alpha=0.3)
             axes.legend()
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.parent / f".{path.name}.{os.getpid()}.tmp"
-        with temporary.open("wb") as file:
-            figure.savefig(file, format="png", metadata={"Software": None})
-        temporary.replace(path)
+        picture = io.BytesIO()
+        figure.savefig(picture, format="png", metadata={"Software": None})
+        _write(path, picture.getvalue())
+
+
+def _write(path: str | Path, content: bytes) -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, [content])

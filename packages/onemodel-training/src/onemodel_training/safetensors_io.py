@@ -10,12 +10,13 @@ import json
 import math
 import mmap
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import OneModelError
+from onemodel_kernels.saving import write_atomically
 from onemodel_tensors import Tensor
 
 __all__ = ["SafetensorsError", "load_safetensors", "save_safetensors"]
@@ -50,11 +51,11 @@ class SafetensorsError(OneModelError, ValueError):
 def save_safetensors(
     tensors: Mapping[str, Tensor], path: str | Path, metadata: Mapping[str, str] | None = None
 ) -> None:
-    """Writes tensors to a file and flushes it to the disk.
+    """Writes tensors to a file, replacing it in one step and flushed to the disk.
 
     Args:
         tensors: by name; any dtype of this library.
-        path: of the file; it is overwritten.
+        path: of the file; one that is there stays whole until the new one is complete.
         metadata: text that the header carries.
     """
     header: dict[str, Any] = {}
@@ -73,13 +74,13 @@ def save_safetensors(
         offset += size
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
-    with Path(path).open("wb") as file:
-        file.write(len(text).to_bytes(8, "little"))
-        file.write(text)
+
+    def chunks() -> Iterator[bytes]:
+        yield len(text).to_bytes(8, "little") + text
         for tensor in tensors.values():
-            file.write(tensor._array.contiguous().tobytes())
-        file.flush()
-        os.fsync(file.fileno())
+            yield tensor._array.contiguous().tobytes()
+
+    write_atomically(path, chunks())
 
 
 def _header(path: Path, data: mmap.mmap | bytes) -> tuple[dict[str, Any], int]:

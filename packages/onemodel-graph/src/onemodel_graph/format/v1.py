@@ -17,12 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from onemodel_graph.atomic import write_atomically
 from onemodel_graph.format.graph_json import read_graph, write_graph
 from onemodel_graph.ir import Graph, Model, validate
 from onemodel_graph.planning.slot import SIZES
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, BoundsError, UnsupportedError
+from onemodel_kernels.saving import write_atomically
 
 FORMAT = "onemodel"
 VERSION = 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -18,12 +20,12 @@ from onnx import (
     ValueInfoProto,
 )
 
-from onemodel_graph.atomic import write_atomically
 from onemodel_graph.ir import Graph, Model, Node, Value
 from onemodel_graph.onnx_io.tensors import to_proto
 from onemodel_graph.onnx_io.types import dtype_number
 from onemodel_kernels import Array, ops
 from onemodel_kernels.errors import AttributeValueError, UnsupportedError
+from onemodel_kernels.saving import write_atomically
 
 IR_VERSION = 9
 PRODUCER = "onemodel"
@@ -58,17 +60,33 @@ def _ir_version(opset: int) -> int:
 def save_onnx(model: Model | Graph, path: str | os.PathLike[str], *, limit: int = LIMIT) -> None:
     """Writes a model to a file, replacing it in one step.
 
-    Initializers that together exceed ``limit`` bytes go to ``<file name>.data`` beside it.
+    Initializers that together exceed ``limit`` bytes go to ``<file name>.<hash of them>.data`` beside
+    it. The data that an earlier save of the same name left is removed after the new model is in
+    place, so that a save that is killed leaves the old pair or the new one.
     """
     target = Path(path)
     graph = model.graph if isinstance(model, Model) else model
     total = sum(array.nbytes for inner in _graphs(graph) for array in inner.initializers.values())
+    location = None
     if total <= limit:
-        write_atomically(target, [to_onnx(model).SerializeToString(deterministic=True)])
-        return
-    proto, chunks = _with_external_data(model, graph, f"{target.name}.data")
-    write_atomically(target.with_name(f"{target.name}.data"), chunks)
+        proto = to_onnx(model)
+    else:
+        location = f"{target.name}.{_data_hash(graph)}.data"
+        proto, chunks = _with_external_data(model, graph, location)
+        write_atomically(target.with_name(location), chunks)
     write_atomically(target, [proto.SerializeToString(deterministic=True)])
+    stale = re.compile(re.escape(target.name) + r"\.[0-9a-f]{16}\.data")
+    for entry in target.parent.iterdir():
+        if entry.name != location and stale.fullmatch(entry.name):
+            entry.unlink()
+
+
+def _data_hash(graph: Graph) -> str:
+    digest = hashlib.sha256()
+    for name, array in graph.initializers.items():
+        digest.update(f"{name}\0{array.nbytes}\0".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()[:16]
 
 
 def _with_external_data(
