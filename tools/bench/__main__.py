@@ -1,8 +1,9 @@
 """Session against ONNX Runtime, interleaved in one run: ``nox -s bench``, ``python tools/bench``.
 
 Each workload is built from the project's own layers with seeded weights, traced and saved as ONNX;
-the session (fast and exact) and ONNX Runtime load the same file and take turns. Only the ratios
-within one run mean anything: machines, and minutes on one machine, differ.
+the session (fast and exact) and ONNX Runtime load the same file, each in a process of its own, and
+take turns. Only the ratios within one run mean anything: machines, and minutes on one machine,
+differ. A second table has the cost of training steps, a third that of tracing.
 """
 
 from __future__ import annotations
@@ -12,22 +13,18 @@ import math
 import os
 import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 import onemodel_tensors as om
-from onemodel_graph import ArithmeticMode, Session
+from steps import STEPS, StepCost, step_cost
 from tracing import TraceCost, trace_cost
-from workloads import WORKLOADS, Inputs, Workload
-
-Run = Callable[[], object]
+from turns import medians
+from workloads import WORKLOADS, Workload
 
 
 def save(workload: Workload, folder: Path) -> Path:
@@ -46,53 +43,11 @@ def save(workload: Workload, folder: Path) -> Path:
     return file
 
 
-def peer(file: Path, inputs: Inputs, threads: int) -> Callable[[], list[np.ndarray]]:
-    """ONNX Runtime on the file."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    session = onnxruntime.InferenceSession(file, options, providers=["CPUExecutionProvider"])
-    return lambda: session.run(None, inputs)
-
-
-def ours(file: Path, inputs: Inputs, mode: ArithmeticMode, threads: int) -> Run:
-    """The session on the file."""
-    session = Session(file, mode=mode, threads=threads)
-    return lambda: session.run(inputs)
-
-
-def medians(runs: list[Run], seconds: float) -> list[float]:
-    """The median time of each run in seconds, the runs taking turns for about ``seconds``."""
-    for run in runs:
-        run()
-    once = []
-    for run in runs:
-        start = time.perf_counter()
-        run()
-        once.append(time.perf_counter() - start)
-    # A turn is long enough that the clock's own cost does not show.
-    repeats = [max(1, round(2e-4 / max(elapsed, 1e-7))) for elapsed in once]
-    turn_cost = sum(count * elapsed for count, elapsed in zip(repeats, once, strict=True))
-    times: list[list[float]] = [[] for _ in runs]
-    for _ in range(min(400, max(5, round(seconds / turn_cost)))):
-        for run, count, taken in zip(runs, repeats, times, strict=True):
-            start = time.perf_counter()
-            for _ in range(count):
-                run()
-            taken.append((time.perf_counter() - start) / count)
-    return [statistics.median(taken) for taken in times]
-
-
-def measure(workload: Workload, file: Path, threads: int, seconds: float) -> list[float]:
-    """Median seconds of ONNX Runtime, session exact, session fast."""
-    inputs = workload.inputs()
-    return medians(
-        [
-            peer(file, inputs, threads),
-            ours(file, inputs, ArithmeticMode.EXACT, threads),
-            ours(file, inputs, ArithmeticMode.FAST, threads),
-        ],
-        seconds,
-    )
+def store(workload: Workload, folder: Path) -> Path:
+    """Write the workload's inputs where the engines' processes find them."""
+    file = folder / "inputs.npz"
+    np.savez(file, **workload.inputs())
+    return file
 
 
 def print_table(rows: dict[str, list[float]], threads: int, console: Console) -> None:
@@ -129,20 +84,40 @@ def print_trace_table(rows: dict[str, TraceCost], console: Console) -> None:
     console.print(table)
 
 
+def print_step_table(
+    rows: dict[str, tuple[StepCost, float]], threads: int, console: Console
+) -> None:
+    """What a training step costs, in forward runs of ONNX Runtime."""
+    table = Table(title=f"one training step, {threads} thread(s); in ONNX Runtime's forward runs")
+    for column in ("workload", "ONNX Runtime ms", "step ms", "forward", "step", "target"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    for name, (cost, most) in rows.items():
+        table.add_row(
+            name,
+            f"{1e3 * cost.peer:.4g}",
+            f"{1e3 * cost.step:.4g}",
+            f"{cost.forward / cost.peer:.2f}",
+            f"{cost.step / cost.peer:.2f}",
+            f"{most:.1f}",
+        )
+    console.print(table)
+
+
 def main() -> None:
-    """Print one table for each number of threads."""
+    """Print the tables of sessions and of training steps for each number of threads."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--only", nargs="*", default=[], help="parts of workload names")
     parser.add_argument("--threads", nargs="*", type=int, default=sorted({1, os.cpu_count() or 1}))
     parser.add_argument("--seconds", type=float, default=3.0, help="for each workload")
     options = parser.parse_args()
-    chosen = [
-        workload
-        for workload in WORKLOADS
-        if not options.only or any(part in workload.name for part in options.only)
-    ]
-    if not chosen:
-        names = ", ".join(workload.name for workload in WORKLOADS)
+
+    def wanted(name: str) -> bool:
+        return not options.only or any(part in name for part in options.only)
+
+    chosen = [workload for workload in WORKLOADS if wanted(workload.name)]
+    steps = [workload for workload in STEPS if wanted(workload.name)]
+    if not chosen and not steps:
+        names = ", ".join(workload.name for workload in (*WORKLOADS, *STEPS))
         parser.error(f"--only: no workload has such a name; there are {names}")
     console = Console()
     with tempfile.TemporaryDirectory() as folder:
@@ -152,12 +127,21 @@ def main() -> None:
         ]
         for threads in options.threads:
             rows = {
-                workload.name: measure(workload, file, threads, options.seconds)
+                workload.name: medians(
+                    file, store(workload, Path(folder)), threads, options.seconds
+                )
                 for workload, file in track(files, "measuring", console=console, transient=True)
             }
-            print_table(rows, threads, console)
-    costs = {workload.name: trace_cost(workload) for workload in chosen}
-    print_trace_table(costs, console)
+            if rows:
+                print_table(rows, threads, console)
+            taken = {
+                workload.name: (step_cost(workload, threads, options.seconds), workload.most)
+                for workload in track(steps, "training", console=console, transient=True)
+            }
+            if taken:
+                print_step_table(taken, threads, console)
+    if chosen:
+        print_trace_table({workload.name: trace_cost(workload) for workload in chosen}, console)
 
 
 if __name__ == "__main__":

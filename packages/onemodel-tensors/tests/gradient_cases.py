@@ -257,6 +257,7 @@ CASES += [
     Case("split-part", lambda x: x.split([1, 4], 1)[1], ((2, 5),)),
     Case("chunk", lambda x: x.chunk(2, 0)[0], ((3, 2),)),
     Case("unbind", lambda x: x.unbind(1)[1], ((2, 3),)),
+    Case("unbind-all", lambda x: om.stack(x.unbind(1)[::-1]), ((2, 3),)),
     Case("tril", lambda x: x.tril(), ((3, 3),)),
     Case("triu", lambda x: x.triu(1), ((2, 3, 3),)),
     Case("diagonal", lambda x: x.diagonal(1), ((3, 3),)),

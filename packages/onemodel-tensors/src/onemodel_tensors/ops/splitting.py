@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError
-from onemodel_tensors.apply import recorded_outputs
+from onemodel_tensors.apply import array_of, recorded_outputs
 from onemodel_tensors.autograd.mode import is_grad_enabled
 from onemodel_tensors.ops.arrays import zeros
 from onemodel_tensors.ops.sizes import axis_of, example, size_of, sizes_of
@@ -62,11 +63,17 @@ def _split(tensor: Tensor, axis: int, sizes: tuple[Any, ...]) -> tuple[Tensor, .
     outs = recorded_outputs(
         "Split", (tensor,), attributes, arrays, _split_gradient, (source.shape, replays)
     )
+    _make_views(tensor, outs, replays)
+    return outs
+
+
+def _make_views(
+    source: Tensor, outs: tuple[Tensor, ...], replays: Sequence[Callable[[Array], Array]]
+) -> None:
     if is_grad_enabled():
         for out, replay in zip(outs, replays):
             if out._trace is None:
-                out._view = ViewOf.of(tensor, out, replay)
-    return outs
+                out._view = ViewOf.of(source, out, replay)
 
 
 class _Part:
@@ -84,9 +91,11 @@ class _Part:
 
 
 def _split_gradient(record: BackwardRecord, *gradients: Array | None) -> Gradients:
+    present = [g for g in gradients if g is not None]
+    if len(present) == record.outputs:
+        return (array_of("Concat", *present, axis=record.attributes["axis"]),)
     shape, replays = record.saved
-    dtype = next(g.dtype for g in gradients if g is not None)
-    whole = zeros(shape, dtype)
+    whole = zeros(shape, present[0].dtype)
     for g, replay in zip(gradients, replays):
         if g is not None:
             replay(whole).copy_from(g)
@@ -122,5 +131,39 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """A view of each position along an axis, without the axis."""
-    axis = axis_of(dim, input._array.ndim, "unbind")
-    return tuple([select(input, axis, position) for position in range(input.shape[axis])])
+    source = input._array
+    axis = axis_of(dim, source.ndim, "unbind")
+    if input._asked() is not None:
+        return tuple([select(input, axis, position) for position in range(input.shape[axis])])
+    replays = [_Position(axis, position) for position in range(source.shape[axis])]
+    arrays = [replay(source) for replay in replays]
+    saved = (source.shape, replays)
+    outs = recorded_outputs("Unbind", (input,), {"axis": axis}, arrays, _unbind_gradient, saved)
+    _make_views(input, outs, replays)
+    return outs
+
+
+class _Position:
+    """One position along an axis, as a function of arrays."""
+
+    __slots__ = ("axis", "position")
+
+    def __init__(self, axis: int, position: int) -> None:
+        self.axis = axis
+        self.position = position
+
+    def __call__(self, array: Array) -> Array:
+        return array.select(self.axis, self.position)
+
+
+def _unbind_gradient(record: BackwardRecord, *gradients: Array | None) -> Gradients:
+    axis = record.attributes["axis"]
+    apart = [None if g is None else g.unsqueeze((axis,)) for g in gradients]
+    if all(g is not None for g in apart):
+        return (array_of("Concat", *apart, axis=axis),)
+    shape, replays = record.saved
+    whole = zeros(shape, next(g.dtype for g in gradients if g is not None))
+    for g, replay in zip(gradients, replays):
+        if g is not None:
+            replay(whole).copy_from(g)
+    return (whole,)
