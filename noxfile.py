@@ -18,6 +18,7 @@ import nox
 ROOT = Path(__file__).resolve().parent
 WHEELHOUSE = ROOT / ".wheelhouse"
 DEMO = "examples/digit_lines"
+CUSTOM_OPERATOR = "examples/custom_operator"
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["tests"]
@@ -228,6 +229,16 @@ def demo(session: nox.Session) -> None:
     """The main job on handwriting; options go behind ``--``, as ``-- --epochs 3``."""
     install(session, EVERY_NAME, f"./{DEMO}")
     session.run("python", "-m", "digit_lines", *session.posargs)
+
+
+@nox.session(name="example-custom-operator")
+def example_custom_operator(session: nox.Session) -> None:
+    """Operators registered from outside the packages, one in Python and one in Rust."""
+    project = nox.project.load_toml(ROOT / CUSTOM_OPERATOR / "pyproject.toml")
+    requirements = nox.project.dependency_groups(project, "test")
+    install(session, ("trace",), *requirements)
+    session.install(f"./{CUSTOM_OPERATOR}", env=environment())
+    run_pytest(session, f"{CUSTOM_OPERATOR}/tests", *session.posargs)
 
 
 @nox.session

@@ -1,12 +1,13 @@
 """The native module: arrays, prepared operators and planned programs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, final
 
 import numpy as np
 import numpy.typing as npt
 
 __version__: str
+COMPILED_ABI: int
 
 AttributeValue = int | float | str | bool | Sequence[int] | Sequence[float] | Sequence[str]
 Number = int | float | bool
@@ -112,6 +113,12 @@ class Program:
     def run(self, inputs: Sequence[Array]) -> list[Array]: ...
     def run_profiled(self, inputs: Sequence[Array]) -> tuple[list[Array], list[int]]: ...
 
+def register_kernel(
+    name: str,
+    outputs: int,
+    infer: Callable[[Sequence[Any], Mapping[str, Any]], Any],
+    compute: Callable[[Sequence[Any], Mapping[str, Any]], Any] | int,
+) -> None: ...
 def get_num_threads() -> int: ...
 def set_num_threads(n: int) -> None: ...
 def isa() -> str: ...

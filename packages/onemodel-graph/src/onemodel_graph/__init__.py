@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from onemodel_graph.ir import Graph, GraphBuilder, Model, Node, Value
     from onemodel_graph.loading import load
     from onemodel_graph.model_format import ModelFormat, save
-    from onemodel_graph.onnx_io import save_onnx, to_onnx
+    from onemodel_graph.onnx_io import register_function, save_onnx, to_onnx
     from onemodel_graph.session import ArithmeticMode, Session
 
 _PLACES = {
@@ -29,6 +29,7 @@ _PLACES = {
     "Session": "session",
     "Value": "ir",
     "load": "loading",
+    "register_function": "onnx_io",
     "save": "model_format",
     "save_onnx": "onnx_io",
     "save_v1": "format",
@@ -44,6 +45,7 @@ __all__ = [
     "Session",
     "Value",
     "load",
+    "register_function",
     "save",
     "save_onnx",
     "save_v1",

@@ -65,8 +65,9 @@ class GraphWriter:
         inputs: list[GraphValue | None],
         types: Sequence[tuple[str, SymbolicShape]],
         attributes: dict[str, Any],
+        domain: str = "",
     ) -> list[GraphValue]:
-        pending = PendingNode("", operator, inputs, attributes)
+        pending = PendingNode(domain, operator, inputs, attributes)
         label = operator.lower()
         for dtype, shape in types:
             value = GraphValue(self.tracer, dtype, shape, label)
@@ -104,15 +105,16 @@ class GraphWriter:
         shapes = [None if value is None else value.shape for value in inputs]
         dtypes = [None if value is None else value.dtype for value in inputs]
         types = spec.infer(shapes, dtypes, attributes)[:outputs]
+        domain = "" if spec.domain in ops.RESERVED_DOMAINS else spec.domain
         if not spec.operands:
-            return self._add(spec.name, inputs, types, attributes)
+            return self._add(spec.name, inputs, types, attributes, domain)
         placed = self._place_operands(spec, inputs, attributes, types)
         kept = {
             name: value
             for name, value in attributes.items()
             if name in spec.attributes and (spec.name, name) not in _NOT_IN_ONNX
         }
-        return self._add(spec.name, placed, types, kept)
+        return self._add(spec.name, placed, types, kept, domain)
 
     def _place_operands(
         self,
@@ -131,7 +133,9 @@ class GraphWriter:
             if operand is None:
                 placed.append(None)
                 continue
-            placed.append(self._operand(spec.name, entry.name, operand, inputs, types))
+            own = spec.domain in ops.RESERVED_DOMAINS
+            named = spec.name if own else f"{spec.domain}::{spec.name}"
+            placed.append(self._operand(named, entry.name, operand, inputs, types))
         while placed and placed[-1] is None:
             placed.pop()
         return placed

@@ -298,11 +298,12 @@ class Tracer:
         else:
             reason = refusal(operator)
             spec = None if reason else ops.find(operator)
-            if spec is None or spec.domain:
+            if spec is None or (spec.domain and "::" not in operator):
                 raise TraceException(
                     TraceErrorKind.UNSUPPORTED_OPERATION,
                     f"{operator}: {reason or 'there is no way yet to write this operator in ONNX'}",
                 )
+            _require_plain(spec, attributes)
             return self.writer.emit_spec(spec, inputs, attributes, count)
         return result if isinstance(result, tuple) else (result,)
 
@@ -447,6 +448,18 @@ class Tracer:
         dependent = "value" in reason or "data" in reason
         kind = TraceErrorKind.DATA_DEPENDENT if dependent else TraceErrorKind.UNSUPPORTED_OPERATION
         raise self._refuse(kind, operator, tensor, reason)
+
+
+def _require_plain(spec: ops.OpSpec, attributes: dict[str, Any]) -> None:
+    """An attribute of a node is one number for every run; only an operand can hold a size."""
+    for name, value in attributes.items():
+        listed = value if isinstance(value, tuple) else (value,)
+        if name in spec.attributes and any(isinstance(entry, SymbolicExtent) for entry in listed):
+            raise TraceException(
+                TraceErrorKind.SYMBOLIC_SHAPE,
+                f"{spec.name}: the attribute {name!r} would be frozen at the size of this run; only an "
+                "operand (an input that carries sizes) follows a symbolic axis",
+            )
 
 
 def _check_example(operator: str, tensor: Tensor, value: GraphValue) -> None:

@@ -48,11 +48,14 @@ FAMILIES = (
     "quantized_recurrent",
     "classical",
 )
-INTERFACE_VERSION = (1, 0)
+INTERFACE_VERSION = (1, 1)
+RESERVED_DOMAINS = frozenset({"", "ai.onnx", "onemodel"})
+"""Domains whose operators come with the package; any other takes registered ones too."""
 _LAZY = ("Attribute", "Call", "Emitter", "InputSpec", "OpSpec", "Shape", "TensorType")
 __all__ = [
     "FAMILIES",
     "INTERFACE_VERSION",
+    "RESERVED_DOMAINS",
     "Attribute",
     "Call",
     "Emitter",
@@ -60,10 +63,14 @@ __all__ = [
     "OpSpec",
     "Shape",
     "TensorType",
+    "add",
     "all",
     "find",
     "get",
+    "registered",
 ]
+
+_registered: dict[tuple[str, str], OpSpec] = {}
 
 
 @cache
@@ -76,13 +83,27 @@ def _table() -> dict[tuple[str, str], OpSpec]:
 
 
 def find(name: str, domain: str = "") -> OpSpec | None:
-    """The spec of an operator, or ``None``; an ONNX name is looked up before one of the project's
-    own.
+    """The spec of an operator, or ``None``.
+
+    ``"domain::Name"`` is the operator ``Name`` of ``domain``. An ONNX name is looked up before one
+    of the project's own.
     """
+    if "::" in name and not domain:
+        domain, _, name = name.partition("::")
     table = _table()
     if domain in ("", "ai.onnx"):
         return table.get(("", name)) or table.get(("onemodel", name))
-    return table.get((domain, name))
+    return table.get((domain, name)) or _registered.get((domain, name))
+
+
+def add(spec: OpSpec) -> None:
+    """Make a spec known; :func:`onemodel_kernels.extension.register` checks it first."""
+    _registered[spec.domain, spec.name] = spec
+
+
+def registered(name: str, domain: str) -> bool:
+    """Whether an operator was registered from outside the package."""
+    return (domain, name) in _registered
 
 
 def get(name: str, domain: str = "") -> OpSpec:
@@ -95,13 +116,14 @@ def get(name: str, domain: str = "") -> OpSpec:
     if spec is None:
         shown = f"{domain}::{name}" if domain else name
         raise UnsupportedError(
-            f"{shown}: there is no operator of this name; onemodel_kernels.ops.all() lists them"
+            f"{shown}: there is no operator of this name; onemodel_kernels.ops.all() lists them, and "
+            "onemodel_kernels.extension.register adds one of your own"
         )
     return spec
 
 
 def all() -> tuple[OpSpec, ...]:
-    """Every spec, ordered by domain and name."""
+    """Every spec of this package, ordered by domain and name."""
     return tuple(spec for _, spec in sorted(_table().items()))
 
 

@@ -16,6 +16,7 @@ from onemodel_graph.ir.graph import OPSET
 from onemodel_graph.onnx_io.adapters import Rewriter, adapt
 from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
+from onemodel_kernels import ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 
 OLDEST, NEWEST = 1, 28
@@ -40,8 +41,8 @@ class _Scope:
 def import_model(source: ModelProto | bytes | str | Path) -> Model:
     """The model in a file, in bytes or in a ``ModelProto``.
 
-    Functions are written out, constants stay nodes, nodes of older opsets are written as their
-    present form.
+    Functions are written out, unless their operator is registered (onemodel_kernels.extension);
+    constants stay nodes, nodes of older opsets are written as their present form.
 
     Raises:
         AttributeValueError: for a damaged file or a model that breaks ONNX's rules, naming the
@@ -168,9 +169,12 @@ class _Importer:
         self, protos: Sequence[NodeProto], scope: _Scope, graph: Graph, types: Mapping[str, Any]
     ) -> None:
         for proto in protos:
+            texts: tuple[object, ...] = (proto.op_type, proto.domain)
+            if not all(isinstance(text, str) for text in texts):
+                raise TypeError(f"operator and domain {texts}")
             domain = "" if proto.domain == "ai.onnx" else proto.domain
             function = self.functions.get((domain, proto.op_type))
-            if function is not None:
+            if function is not None and not ops.registered(proto.op_type, domain):
                 self.inline(function, proto, scope, graph)
                 continue
             node = self.node(proto, domain, scope, types)

@@ -21,6 +21,7 @@ from onnx import (
 )
 
 from onemodel_graph.ir import Graph, Model, Node, Value
+from onemodel_graph.onnx_io.functions import functions_of
 from onemodel_graph.onnx_io.tensors import to_proto
 from onemodel_graph.onnx_io.types import dtype_number
 from onemodel_kernels import Array, ops
@@ -37,17 +38,22 @@ ALIGNMENT = 64
 def to_onnx(model: Model | Graph) -> ModelProto:
     """The model as ONNX's protobuf; nothing in it depends on time, place or process.
 
+    A node of a registered operator brings the function that :func:`register_function` gave it.
+
     Raises:
         UnsupportedError: for an operator that ONNX does not have at the graph's opset.
     """
     graph = model.graph if isinstance(model, Model) else model
     imports = dict(model.opset_imports) if isinstance(model, Model) else {}
     imports[""] = graph.opset
+    functions = functions_of(graph)
     domains = {node.domain for node in graph.walk()} | {""}
+    domains |= {entry.domain for function in functions for entry in function.opset_import}
     proto = ModelProto(ir_version=_ir_version(graph.opset), producer_name=PRODUCER)
     for domain in sorted(domains):
         proto.opset_import.add(domain=domain, version=imports.get(domain, 1))
     proto.graph.CopyFrom(_graph(graph))
+    proto.functions.extend(functions)
     for key in sorted(graph.metadata):
         proto.metadata_props.add(key=key, value=graph.metadata[key])
     return proto

@@ -40,9 +40,9 @@ def _folded(node: Node, inputs: list[Slot | None]) -> list[Slot] | None:
             slot = inputs[position] if position < len(inputs) else None
             if slot is not None:
                 attributes[name] = planner.value(slot, name)
-                if spec.name == "Range":
+                if spec.name == "Range" and not spec.domain:
                     attributes["dtype"] = slot.dtype
-        if spec.name == "Split" and "split" not in attributes:
+        if spec.name == "Split" and not spec.domain and "split" not in attributes:
             attributes.setdefault("num_outputs", len(node.outputs))
         operands = {position for position, _ in spec.operands}
         tensors = [slot for position, slot in enumerate(inputs) if position not in operands]

@@ -316,11 +316,12 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
                 result = spec.dynamic(planner, call, slots)
                 return result if isinstance(result, tuple) else (result,)
             attributes[name] = planner.value(slot, f"{node.label}: the value of {name!r}")
-            if spec.name == "Range":
+            if spec.name == "Range" and not spec.domain:
                 attributes["dtype"] = slot.dtype
-    elif spec.name == "Split":
+    elif spec.name == "Split" and not spec.domain:
         attributes = dict(attributes)
-    if spec.name == "Split" and "split" not in attributes and "num_outputs" not in attributes:
+    unsplit = "split" not in attributes and "num_outputs" not in attributes
+    if spec.name == "Split" and not spec.domain and unsplit:
         attributes["num_outputs"] = len(node.outputs)
     tensors = [slots[p] for p in step.tensors]
     if spec.data_dependent:

@@ -97,7 +97,8 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
         handle = HANDLERS.get((node.domain, node.operator))
         spec = None if handle is not None else ops.find(node.operator, node.domain)
         if spec is None and handle is None:
-            missing.append(node.label)
+            hint = f": import the package that registers it, if {node.domain!r} is one of yours"
+            missing.append(node.label + (hint if node.domain else ""))
             continue
         lacks = (
             spec is not None

@@ -8,6 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from onemodel_kernels.errors import UsageError
 from onemodel_trace.graph_value import GraphValue
 
 if TYPE_CHECKING:
@@ -80,6 +81,31 @@ _REFUSED: dict[str, str] = {
 }
 
 
+_registered: dict[str, Lowering] = {}
+
+
+def register(operator: str, lowering: Lowering) -> None:
+    """Say how the tracer writes an operator of your own; without this it becomes a node of its domain.
+
+    Args:
+        operator: ``"domain::Name"``, as :func:`onemodel_tensors.extension.operator` records it.
+        lowering: ``lowering(writer, call)`` writes nodes with ``writer.emit("Name", *values,
+            **attributes)`` and returns the output, or a tuple of the outputs. The operands are
+            ``call.value(i)``, the attributes ``call["name"]``.
+
+    Raises:
+        UsageError: the name has no domain, or has a lowering already.
+    """
+    if "::" not in operator:
+        raise UsageError(
+            f"register: expected 'domain::Name', got {operator!r}; operators without a domain are "
+            "the library's own"
+        )
+    if operator in _registered:
+        raise UsageError(f"register: {operator} has a lowering already")
+    _registered[operator] = lowering
+
+
 @cache
 def _table() -> dict[str, Lowering]:
     found: dict[str, Lowering] = {}
@@ -91,11 +117,13 @@ def _table() -> dict[str, Lowering]:
 
 def find(operator: str) -> Lowering | None:
     """The lowering of an operator, or None when it is written as it is or not at all."""
-    return _table().get(operator)
+    return _registered.get(operator) if "::" in operator else _table().get(operator)
 
 
 def refusal(operator: str) -> str | None:
     """Why an operator cannot be in a graph, if that is known by its name."""
+    if "::" in operator:
+        return None
     if operator in _REFUSED:
         return _REFUSED[operator]
     if operator.startswith("Random"):
