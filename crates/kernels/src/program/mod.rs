@@ -9,6 +9,9 @@ use instance::Instance;
 use std::sync::{Arc, Mutex, PoisonError};
 
 const OP: &str = "Program";
+/// Up to so many calls on values of so many elements a run takes about a microsecond.
+const SHORT_CALLS: usize = 2;
+const SHORT_ELEMENTS: usize = 1024;
 
 /// Where a value of the program lives.
 pub enum Place {
@@ -44,6 +47,7 @@ pub struct Program {
     inputs: Vec<usize>,
     arena_bytes: usize,
     idle: Mutex<Vec<Instance>>,
+    short: bool,
 }
 
 impl Program {
@@ -64,9 +68,17 @@ impl Program {
             .filter(|(_, v)| matches!(v, Place::Input(_)))
             .map(|(i, _)| i)
             .collect();
-        let program =
-            Self { values, calls, outputs, inputs, arena_bytes, idle: Mutex::new(Vec::new()) };
+        let idle = Mutex::new(Vec::new());
+        let mut program = Self { values, calls, outputs, inputs, arena_bytes, idle, short: false };
         program.check()?;
+        program.short = program.calls.len() <= SHORT_CALLS
+            && program.values.iter().all(|place| match place {
+                Place::Input(meta) | Place::Output(meta) | Place::Arena(meta, _) => {
+                    meta.shape.iter().product::<usize>() <= SHORT_ELEMENTS
+                }
+                Place::Constant(array) => array.size() <= SHORT_ELEMENTS,
+                Place::View { .. } => true,
+            });
         Ok(program)
     }
 
@@ -78,6 +90,25 @@ impl Program {
     #[must_use]
     pub fn calls(&self) -> &[Call] {
         &self.calls
+    }
+
+    /// Dtype and shape of each input, in order.
+    pub fn input_metas(&self) -> impl Iterator<Item = &Meta> {
+        self.inputs.iter().filter_map(|&i| match &self.values[i] {
+            Place::Input(meta) => Some(meta),
+            _ => None,
+        })
+    }
+
+    #[must_use]
+    pub fn input_count(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// Whether a run is so short that giving up the interpreter lock around it costs more.
+    #[must_use]
+    pub fn is_short(&self) -> bool {
+        self.short
     }
 
     #[must_use]

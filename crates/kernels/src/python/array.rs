@@ -4,7 +4,7 @@ use crate::array::{Array, element_count};
 use crate::dtype::Bool;
 use crate::error::Error;
 use crate::for_dtype;
-use crate::python::buffer;
+use crate::python::{buffer, numpy};
 use crate::python::convert;
 use crate::python::errors::raise;
 use pyo3::exceptions::PyOverflowError;
@@ -233,7 +233,7 @@ impl PyArray {
 
     /// A read-only NumPy view without a copy.
     fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        buffer::to_numpy(slf)
+        numpy::to_numpy(slf)
     }
 
     #[pyo3(signature = (dtype = None, copy = None))]
@@ -242,7 +242,7 @@ impl PyArray {
         dtype: Option<Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let view = buffer::to_numpy(slf)?;
+        let view = numpy::to_numpy(slf)?;
         let options = PyDict::new(slf.py());
         options.set_item("copy", copy.unwrap_or(false))?;
         match dtype {

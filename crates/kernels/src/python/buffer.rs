@@ -1,16 +1,20 @@
 //! The buffer protocol in both directions, and NumPy through it.
 
-use crate::array::{Array, Storage, element_count};
+use crate::array::{Array, Dims, Storage, Strides, element_count};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::python::array::PyArray;
 use crate::python::errors::raise;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use crate::python::numpy;
+use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
+use smallvec::SmallVec;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 use std::sync::Arc;
+
+const FROM_NUMPY: &str = "from_numpy";
 
 /// A `Py_buffer` that is released, with the interpreter attached, when dropped.
 struct Held(Box<ffi::Py_buffer>);
@@ -126,23 +130,6 @@ pub unsafe fn release_view(view: *mut ffi::Py_buffer) {
     unsafe { drop(Box::from_raw((*view).internal.cast::<Exported>())) };
 }
 
-/// A read-only NumPy array over the same memory.
-pub fn to_numpy<'py>(slf: &Bound<'py, PyArray>) -> PyResult<Bound<'py, PyAny>> {
-    let py = slf.py();
-    let memory = py.import("builtins")?.call_method1("memoryview", (slf,))?;
-    let view = py.import("numpy")?.call_method1("asarray", (memory,))?;
-    if slf.get().0.dtype() == DType::BF16 {
-        return match py.import("ml_dtypes") {
-            Ok(module) => view.call_method1("view", (module.getattr("bfloat16")?,)),
-            Err(_) => Err(PyTypeError::new_err(
-                "numpy: expected the package ml_dtypes for bfloat16 arrays, got none (pip install \
-                 ml-dtypes, or cast to float32 first)",
-            )),
-        };
-    }
-    Ok(view)
-}
-
 fn dtype_of(format: &CStr, itemsize: usize) -> Option<DType> {
     let text = format.to_bytes();
     let code = match text {
@@ -174,9 +161,13 @@ fn dtype_of(format: &CStr, itemsize: usize) -> Option<DType> {
 
 /// An array of whatever `numpy.asarray` accepts.
 pub fn from_numpy(source: &Bound<'_, PyAny>, copy: bool) -> PyResult<Array> {
-    const OP: &str = "from_numpy";
+    if numpy::is_ndarray(source)?
+        && let Some(array) = from_exporter(source, None)?
+    {
+        return if copy { array.copy().map_err(raise) } else { Ok(array) };
+    }
     let py = source.py();
-    let array = py.import("numpy")?.call_method1("asarray", (source,))?;
+    let array = numpy::numpy(py)?.asarray.bind(py).call1((source,))?;
     let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
     let (array, special) = if name == "bfloat16" {
         (array.call_method1("view", ("uint16",))?, Some(DType::BF16))
@@ -190,9 +181,22 @@ pub fn from_numpy(source: &Bound<'_, PyAny>, copy: bool) -> PyResult<Array> {
         };
         (native, None)
     };
+    let unknown = || raise(Error::dtype(FROM_NUMPY, "a numeric or bool array", name.clone()));
+    let array = match from_exporter(&array, special)? {
+        Some(found) => found,
+        None => {
+            let dense = array.call_method0("copy")?;
+            from_exporter(&dense, special)?.ok_or_else(unknown)?
+        }
+    };
+    if copy { array.copy().map_err(raise) } else { Ok(array) }
+}
+
+/// An array over the memory of an exporter of strided buffers; `None` for elements of another kind
+/// than ours, or ones that lie between our addresses.
+pub fn from_exporter(source: &Bound<'_, PyAny>, special: Option<DType>) -> PyResult<Option<Array>> {
     let flags = ffi::PyBUF_STRIDES | ffi::PyBUF_FORMAT;
-    let held = Held::new(&array, flags)
-        .map_err(|_| raise(Error::dtype(OP, "a numeric or bool array", name.clone())))?;
+    let Ok(held) = Held::new(source, flags) else { return Ok(None) };
     let view = &held.0;
     let itemsize = view.itemsize as usize;
     let format = if view.format.is_null() {
@@ -201,28 +205,25 @@ pub fn from_numpy(source: &Bound<'_, PyAny>, copy: bool) -> PyResult<Array> {
         // SAFETY: a format is a NUL-terminated string owned by the exporter.
         unsafe { CStr::from_ptr(view.format.cast::<c_char>()) }
     };
-    let dtype = special
-        .or_else(|| dtype_of(format, itemsize))
-        .ok_or_else(|| raise(Error::dtype(OP, "a numeric or bool array", name.clone())))?;
+    let Some(dtype) = special.or_else(|| dtype_of(format, itemsize)) else { return Ok(None) };
     let rank = view.ndim as usize;
-    let read = |p: *mut ffi::Py_ssize_t| -> Vec<isize> {
+    let read = |p: *mut ffi::Py_ssize_t| -> SmallVec<[isize; 8]> {
         if rank == 0 {
-            Vec::new()
+            SmallVec::new()
         } else {
             // SAFETY: the exporter gives `ndim` numbers, as asked by PyBUF_STRIDES.
-            unsafe { std::slice::from_raw_parts(p, rank) }.to_vec()
+            SmallVec::from_slice(unsafe { std::slice::from_raw_parts(p, rank) })
         }
     };
-    let shape: Vec<usize> = read(view.shape).into_iter().map(|d| d as usize).collect();
+    let shape: Dims = read(view.shape).into_iter().map(|d| d as usize).collect();
     let byte_strides = read(view.strides);
     let uneven = byte_strides.iter().any(|s| s % itemsize as isize != 0)
         || !(view.buf as usize).is_multiple_of(itemsize);
     if uneven {
-        drop(held);
-        return from_numpy(&array.call_method0("copy")?, copy);
+        return Ok(None);
     }
-    let strides: Vec<isize> = byte_strides.iter().map(|s| s / itemsize as isize).collect();
-    let size = element_count(OP, &shape, dtype).map_err(raise)?;
+    let strides: Strides = byte_strides.iter().map(|s| s / itemsize as isize).collect();
+    let size = element_count(FROM_NUMPY, &shape, dtype).map_err(raise)?;
     let readonly = view.readonly != 0;
     let (mut low, mut high) = (0isize, 0isize);
     if size > 0 {
@@ -237,9 +238,9 @@ pub fn from_numpy(source: &Bound<'_, PyAny>, copy: bool) -> PyResult<Array> {
     let start = NonNull::new(start).unwrap_or(NonNull::<u64>::dangling().cast());
     // SAFETY: `held` keeps the memory; `count` elements lie between the extremes.
     let storage = unsafe { Storage::external(start, count * itemsize, readonly, Box::new(held)) };
-    let array = Array::from_parts(Arc::new(storage), dtype, &shape, &strides, (-low) as usize)
-        .map_err(raise)?;
-    if copy { array.copy().map_err(raise) } else { Ok(array) }
+    Array::from_parts(Arc::new(storage), dtype, &shape, &strides, (-low) as usize)
+        .map(Some)
+        .map_err(raise)
 }
 
 /// A read-only array over part of a bytes-like object.

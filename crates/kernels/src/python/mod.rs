@@ -7,6 +7,7 @@ mod dlpack;
 mod errors;
 mod foreign;
 mod kernel;
+mod numpy;
 mod program;
 
 use pyo3::prelude::*;

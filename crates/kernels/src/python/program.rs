@@ -4,11 +4,13 @@ use crate::array::{Array, Dims, Strides};
 use crate::error::Error;
 use crate::program::{Call, Place, Program};
 use crate::python::array::PyArray;
+use crate::python::buffer;
 use crate::python::convert;
 use crate::python::errors::raise;
 use crate::python::kernel::PyKernel;
+use crate::python::numpy;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 const OP: &str = "Program";
 
@@ -104,6 +106,52 @@ impl PyProgram {
         let inputs = arrays(&inputs);
         let outputs = py.detach(|| self.0.run(&inputs)).map_err(raise)?;
         listed(py, outputs)
+    }
+
+    /// Runs the plan on the entries of `given` by input name and returns NumPy arrays.
+    ///
+    /// Takes NumPy arrays and Arrays of just the planned dtypes and shapes, contiguous, under just
+    /// these names; returns None, and computes nothing, for anything else.
+    fn run_named<'py>(
+        &self,
+        py: Python<'py>,
+        given: &Bound<'py, PyDict>,
+        names: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyList>>> {
+        let Some(entries) = numpy::entries(given, names)? else { return Ok(None) };
+        let mut inputs = Vec::with_capacity(entries.len());
+        for (entry, meta) in entries.iter().zip(self.0.input_metas()) {
+            let array = if let Ok(array) = entry.cast::<PyArray>() {
+                array.get().0.clone()
+            } else if numpy::is_ndarray(entry)?
+                && let Some(array) = buffer::from_exporter(entry, None)?
+            {
+                array
+            } else {
+                return Ok(None);
+            };
+            if !array.is_contiguous()
+                || array.dtype() != meta.dtype
+                || array.shape() != meta.shape.as_slice()
+            {
+                return Ok(None);
+            }
+            inputs.push(array);
+        }
+        if inputs.len() != self.0.input_count() {
+            return Ok(None);
+        }
+        let outputs = if self.0.is_short() {
+            self.0.run(&inputs)
+        } else {
+            py.detach(|| self.0.run(&inputs))
+        };
+        let outputs = outputs
+            .map_err(raise)?
+            .into_iter()
+            .map(|a| numpy::to_numpy(&Bound::new(py, PyArray(a))?))
+            .collect::<PyResult<Vec<_>>>()?;
+        Ok(Some(PyList::new(py, outputs)?))
     }
 
     /// As `run`, with the nanoseconds that each call took.

@@ -79,6 +79,10 @@ class Planned:
         context: The caches of the session.
         outer: What is known of values of enclosing graphs that a body reads.
         capacity: How many input signatures to keep plans for.
+
+    Attributes:
+        recent: The whole plan of the inputs seen last, where one program takes them as they are
+            and makes all outputs.
     """
 
     def __init__(
@@ -96,6 +100,7 @@ class Planned:
         self._typed = all(value.dtype in SIZES for value in self.inputs)
         self.plans: OrderedDict[Any, Segment] = OrderedDict()
         self._last: tuple[Any, Segment | None] = (None, None)
+        self.recent: Program | None = None
         self._lock = threading.Lock()
         self._base: Environment = dict(outer or {})
         for name, array in prepared.graph.initializers.items():
@@ -126,7 +131,7 @@ class Planned:
             segment = self.plans.get(key)
             if segment is not None:
                 self.plans.move_to_end(key)
-                self._last = (key, segment)
+                self._remember(key, segment)
                 return segment
         if check is not None:
             check(values)
@@ -137,10 +142,14 @@ class Planned:
         segment = self._plan(environment, feeds, list(self.prepared.steps))
         with self._lock:
             self.plans[key] = segment
-            self._last = (key, segment)
+            self._remember(key, segment)
             if len(self.plans) > self.capacity:
                 self.plans.popitem(last=False)
         return segment
+
+    def _remember(self, key: Any, segment: Segment) -> None:
+        self._last = (key, segment)
+        self.recent = segment.program if segment.direct else None
 
     def run(self, values: Sequence[Any], observer: Observer = execute) -> list[Any]:
         """Runs the graph on arrays; returns one entry for each output."""

@@ -1,0 +1,1 @@
+cd /work/wt/lead/crates/kernels && CARGO_TARGET_DIR=/work/wt/lead/target cargo "$@"
