@@ -29,6 +29,7 @@ mod number;
 mod optimizer;
 mod pool;
 mod power;
+mod quantized;
 mod random;
 mod recurrent;
 mod reduce;
@@ -74,6 +75,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     optimizer::KERNELS,
     pool::KERNELS,
     power::KERNELS,
+    quantized::KERNELS,
     random::integers::KERNELS,
     random::normal::KERNELS,
     random::uniform::KERNELS,

@@ -128,9 +128,23 @@ def _shifted(emit: Emitter, value: Any, zero: Any, rows: bool) -> Any:
     return emit.emit("Sub", whole, emit.emit("Cast", zero, to="int32"))
 
 
-def _emit_matmul_integer(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
-    a, b, a_zero, b_zero = (*inputs, None, None)[:4]
+def integer_product(emit: Emitter, a: Any, b: Any, a_zero: Any, b_zero: Any) -> Any:
+    """``(a - a_zero) @ (b - b_zero)`` in int32: by the kernel of bytes where b is one matrix."""
+    bytes_only = all(emit.type(value)[0] in ("int8", "uint8") for value in (a, b))
+    _, left = emit.type(a)
+    _, right = emit.type(b)
+    if a_zero is not None and emit.type(a_zero)[1] == (1,):
+        a_zero = emit.emit("Reshape", a_zero, shape=())
+    plain = bytes_only and len(left) >= 2 and len(right) == 2
+    plain = plain and (a_zero is None or emit.type(a_zero)[1] == ())
+    plain = plain and (b_zero is None or len(emit.type(b_zero)[1]) <= 1)
+    if plain:
+        return emit.kernel("MatMulInteger", a, b, a_zero, b_zero)
     return emit.emit("MatMul", _shifted(emit, a, a_zero, True), _shifted(emit, b, b_zero, False))
+
+
+def _emit_matmul_integer(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    return integer_product(emit, *(*inputs, None, None)[:4])
 
 
 def _conv_integer(call: Call) -> list[TensorType]:
@@ -189,7 +203,7 @@ def _qlinear_matmul(call: Call) -> list[TensorType]:
 
 def _emit_qlinear_matmul(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     a, a_scale, a_zero, b, b_scale, b_zero, y_scale, y_zero = inputs
-    sums = emit.emit("MatMul", _shifted(emit, a, a_zero, True), _shifted(emit, b, b_zero, False))
+    sums = integer_product(emit, a, b, a_zero, b_zero)
     a_scale = _single(emit, a_scale)
     if len(emit.type(a_scale)[1]) == 1:
         a_scale = emit.emit("Unsqueeze", a_scale, axes=(1,))
