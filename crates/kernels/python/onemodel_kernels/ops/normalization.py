@@ -124,6 +124,10 @@ def _emit_group(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     return y
 
 
+DOUBLE = 11
+"""ONNX's number of float64, as ``stash_type`` has it."""
+
+
 def _rms(call: Call) -> list[TensorType]:
     call.axis()
     return same(call)
@@ -133,6 +137,8 @@ def _emit_rms(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     x, scale = inputs[:2]
     dtype, axis = call.dtype(), call.axis()
     stash = "float32" if dtype in ("float16", "bfloat16") else dtype
+    if call["stash_type"] == DOUBLE:
+        stash = "float64"
     normalised = call.shape()[axis:]
     if stash != dtype:
         x, scale = emit.emit("Cast", x, to=stash), emit.emit("Cast", scale, to=stash)

@@ -8,7 +8,7 @@ from onemodel_graph.planning.numbers import read
 from onemodel_kernels import Array
 
 
-def _last_mean(matcher: Matcher, value: Value | None) -> Value | None:
+def last_mean(matcher: Matcher, value: Value | None) -> Value | None:
     """``x`` when a value is the mean of ``x`` over the last axis, kept as an axis."""
     node = matcher.producer(value, "ReduceMean")
     if node is None or len(node.inputs) < 2 or not node.attributes.get("keepdims", 1):
@@ -25,12 +25,12 @@ def _last_mean(matcher: Matcher, value: Value | None) -> Value | None:
 def _centred(matcher: Matcher, value: Value | None) -> Value | None:
     """``x`` when a value is ``x - mean(x)``."""
     node = matcher.producer(value, "Sub")
-    if node is None or _last_mean(matcher, node.inputs[1]) is not node.inputs[0]:
+    if node is None or last_mean(matcher, node.inputs[1]) is not node.inputs[0]:
         return None
     return node.inputs[0]
 
 
-def _squared(matcher: Matcher, value: Value | None) -> Value | None:
+def squared(matcher: Matcher, value: Value | None) -> Value | None:
     """``d`` when a value is ``d * d`` or ``d ** 2``."""
     node = matcher.producer(value, "Mul", "Pow")
     if node is None:
@@ -52,23 +52,24 @@ def _normalised(matcher: Matcher, value: Value | None) -> tuple[Value, float] | 
     if source is None or pair is None:
         return None
     epsilon = matcher.number(pair[0])
-    deviation = _squared(matcher, _last_mean(matcher, pair[1]))
+    deviation = squared(matcher, last_mean(matcher, pair[1]))
     if epsilon is None or deviation is None or _centred(matcher, deviation) is not source:
         return None
     return source, epsilon
 
 
-def _vector(array: Array | None) -> bool:
+def vector(array: Array | None) -> bool:
+    """Whether an array is the scale or bias of one axis, in single precision."""
     return array is not None and array.ndim == 1 and array.dtype == "float32"
 
 
 def _match(matcher: Matcher, node: Node) -> bool:
     outer = matcher.split(node)
-    if outer is None or not _vector(matcher.array(outer[0])):
+    if outer is None or not vector(matcher.array(outer[0])):
         return False
     product = matcher.producer(outer[1], "Mul")
     inner = None if product is None else matcher.split(product)
-    if inner is None or not _vector(matcher.array(inner[0])):
+    if inner is None or not vector(matcher.array(inner[0])):
         return False
     found = _normalised(matcher, inner[1])
     if found is None or matcher.only_reader(outer[1]) is not node:

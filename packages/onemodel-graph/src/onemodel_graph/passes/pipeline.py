@@ -13,6 +13,7 @@ from onemodel_graph.passes import (
     gelu_recognition,
     identity_removal,
     layer_norm_recognition,
+    rms_norm_recognition,
     transpose_cancelling,
 )
 from onemodel_graph.passes.base import Pass
@@ -25,6 +26,7 @@ PASSES: tuple[Pass, ...] = (
     transpose_cancelling.PASS,
     gelu_recognition.PASS,
     layer_norm_recognition.PASS,
+    rms_norm_recognition.PASS,
     dead_nodes.PASS,
     batch_norm_folding.PASS,
     bias_fusion.PASS,
