@@ -95,6 +95,8 @@ impl<E: Real> ChannelTiles<'_, E> {
         let n = (self.channels - channel).min(wide * LANES);
         let stride = wide * LANES;
         let last = k0 + steps == self.steps;
+        // Outputs without taps read nothing, and the source may end before their position.
+        let position = if self.steps == 0 { 0 } else { self.runs.position(run, at) };
         // SAFETY: inside the operands, and the slot inside the accumulators' room.
         unsafe {
             let part = self.accumulators.add(slot * E::accumulators(S::ISA) * LANES);
@@ -110,7 +112,7 @@ impl<E: Real> ChannelTiles<'_, E> {
             };
             let t = Tile {
                 k: steps,
-                a: self.source.add(self.runs.position(run, at)),
+                a: self.source.add(position),
                 b: self.weights.add(from),
                 step: (width * LANES) as isize,
                 table: self.table.add(k0),

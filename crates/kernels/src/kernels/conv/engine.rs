@@ -295,6 +295,11 @@ impl<E: Real> Convolution<'_, E> {
             let mut table = plan.tables;
             for (index, class) in self.classes.iter().enumerate() {
                 let steps = self.steps(class);
+                // A residue that no output has: its runs would name outputs behind the last ones.
+                if class.count.contains(&0) {
+                    table = table.add(steps + TABLE_TAIL);
+                    continue;
+                }
                 let weights = plan.weights.ptr::<E>(group, index);
                 if plan.side == Side::Columns {
                     let runs = Runs::rows(class, plan.layout.extents, self.destination_sizes);

@@ -80,7 +80,8 @@ impl<E: Real> Tiles<'_, E> {
         const LARGEST: usize = 28 * LANES;
         let r = &self.runs;
         let (row, rows) = (self.panels.start(panel), self.panels.rows(panel));
-        let position = r.position(run, at);
+        // Outputs without taps read nothing, and the source may end before their position.
+        let position = if self.steps == 0 { 0 } else { r.position(run, at) };
         // SAFETY: offsets stay inside the source (or its copy with slack) and the destination.
         unsafe {
             let mut t = Tile {
@@ -97,7 +98,7 @@ impl<E: Real> Tiles<'_, E> {
                 relu: self.relu,
             };
             let mut table = self.table;
-            if position + self.reach + wide * LANES > self.readable {
+            if self.steps > 0 && position + self.reach + wide * LANES > self.readable {
                 self.gather(position, n, wide * LANES);
                 t.b = self.tail;
                 table = self.tail_table;

@@ -328,6 +328,36 @@ fn large_convolutions_have_the_chain_bits_with_one_and_two_threads() {
     }
 }
 
+/// Of the residues of a transposed convolution some have no outputs, and some have outputs without taps
+/// where the source has ended.
+#[test]
+fn residues_without_outputs_or_taps_write_nothing_else() {
+    for (outputs, groups) in [(5, 3), (70, 1)] {
+        let empty = Case {
+            sizes: vec![4, 4, 1],
+            kernel: vec![1, 3, 3],
+            strides: vec![1, 3, 3],
+            dilations: vec![1, 1, 2],
+            pads: vec![0, 0, 3, 2, 1, 1],
+            extra: vec![1, 0, 0],
+            ..plain(2, groups, 5, outputs, 1)
+        };
+        empty.check::<f32>();
+        empty.check::<f64>();
+        let no_taps = Case {
+            sizes: vec![3, 20, 20],
+            kernel: vec![1, 1, 3],
+            strides: vec![2, 1, 1],
+            dilations: vec![1; 3],
+            pads: vec![1, 0, 0, 0, 0, 0],
+            extra: vec![1, 0, 0],
+            ..plain(1, groups, 20, outputs, 1)
+        };
+        no_taps.check::<f32>();
+        Case { inputs: 1, outputs: 1, ..no_taps }.check::<f64>();
+    }
+}
+
 #[test]
 fn another_order_has_other_bits() {
     let case = plain(1, 1, 16, 16, 12);
