@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 import operator
 import pickle
+import struct
 
 import numpy as np
 import pytest
@@ -61,6 +63,12 @@ ESCAPES = {
     "format": lambda n: f"{n:d}",
     "pickle": pickle.dumps,
     "bit length": lambda n: n.bit_length(),
+    "bit count": lambda n: n.bit_count(),
+    "to bytes": lambda n: n.to_bytes(8, "little"),
+    "lru_cache": lambda n: functools.lru_cache(lambda size: size)(n),
+    "gcd": lambda n: math.gcd(n, 10),
+    "struct": lambda n: struct.pack("i", n),
+    "memory": lambda n: bytearray(n),
     "or": lambda n: n | 1,
     "xor": lambda n: n ^ 1,
     "shift by size": lambda n: 1 << n,
@@ -163,6 +171,24 @@ def test_it_passes_for_an_int(scope):
     assert isinstance(n, int)
     assert type(n) is not int
     assert f"{n} {n!r} {n + 1}" == "T T T + 1"
+
+
+def test_it_has_what_every_int_has(scope):
+    n = size(scope)
+    assert n.real is n
+    assert n.numerator is n
+    assert n.conjugate() is n
+    assert (n.imag, n.denominator) == (0, 1)
+    assert n.as_integer_ratio() == (n, 1)
+    assert n.is_integer()
+
+
+def test_texts_of_quotients_read_as_python_does(scope):
+    n, b = size(scope), size(scope, "B", 2)
+    assert (-(-5 // b)).text == "-((-5)//B)"
+    assert (5 // b).text == "5//B"
+    assert (n - 5 // b).text == "T - 5//B"
+    assert (3 * (n // 2)).text == "3*(T//2)"
 
 
 def test_copying_keeps_the_size(scope):

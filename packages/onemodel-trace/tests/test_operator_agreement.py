@@ -48,20 +48,27 @@ NOT_OPERATORS = {
     "functional", "get_default_dtype", "get_rng_state", "gradcheck", "inference_mode", "initial_seed",
     "is_grad_enabled", "manual_seed", "no_grad", "promote_types", "result_type", "seed",
     "set_default_dtype", "set_grad_enabled", "set_rng_state", "from_dlpack", "from_numpy", "asarray",
-    "tensor", "scalar_tensor", "bool_",
+    "tensor", "scalar_tensor", "bool_", "device", "e", "finfo", "get_num_threads", "iinfo", "inf",
+    "is_floating_point", "is_tensor", "nan", "newaxis", "numel", "pi", "set_num_threads",
+    "use_deterministic_algorithms",
 }  # fmt: skip
 """Public names that are no operators, or only ever make constants."""
 
-CONSTANTS = {"linspace", "logspace", "empty", "empty_like"}
+CONSTANTS = {"linspace", "logspace", "empty", "empty_like", "tril_indices", "triu_indices"}
 
 REFUSED = {
     "argwhere", "bincount", "masked_select", "nonzero", "unique", "bernoulli", "multinomial",
-    "normal", "rand", "rand_like", "randint", "randn", "randn_like", "randperm", "cross_entropy",
+    "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "cross_entropy",
     "nll_loss", "ctc_loss",
 }  # fmt: skip
 """Refused by kind and name; see the tests of refusals."""
 
-OTHER_NAMES = {"clip": "clamp", "concat": "cat"}
+OTHER_NAMES = {
+    "absolute": "abs", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2",
+    "clip": "clamp", "concat": "cat", "divide": "div", "fix": "trunc", "moveaxis": "movedim",
+    "multiply": "mul", "negative": "neg", "sgn": "sign", "subtract": "sub", "swapaxes": "transpose",
+    "swapdims": "transpose", "true_divide": "div",
+}  # fmt: skip
 """The same operator under another name."""
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import pickle
 import threading
+from concurrent import futures
 
 import numpy as np
 import pytest
@@ -41,6 +43,20 @@ READS = {
     "repeats": lambda x: om.ones(3).repeat_interleave(x[:, 0].long()),
     "copy out": lambda x: om.zeros(3, 4).copy_(x),
     "set item out": lambda x: om.zeros(3, 4).__setitem__(0, x[0]),
+    "set item at positions": lambda x: om.zeros(4).__setitem__(x[0].argmax(), 1.0),
+    "set item under a mask": lambda x: om.zeros(3, 4).__setitem__(x > 0, 1.0),
+    "fill a constant": lambda x: om.zeros(4).fill_(x.sum()),
+    "add to a constant": lambda x: om.zeros(4).__iadd__(x.sum(0)),
+    "add to a view of a constant": lambda x: om.zeros(4)[:2].add_(x[0, :2]),
+    "mask a constant": lambda x: om.zeros(3, 4).masked_fill_(x > 0, 1.0),
+    "data of a constant": lambda x: setattr(om.zeros(3, 4), "data", x),
+    "tensor": lambda x: om.tensor(x),
+    "tensor of a list": lambda x: om.tensor([x.sum(), 1.0]),
+    "arange": lambda x: om.arange(x.sum()),
+    "slice end": lambda x: x[: x.sum().long()],
+    "slope": lambda x: F.leaky_relu(x, x.sum()),
+    "equal": lambda x: om.equal(x, x),
+    "allclose": lambda x: om.allclose(x, x),
 }
 
 WRITES = {
@@ -101,6 +117,90 @@ def test_writes(write, example):
 @pytest.mark.parametrize("operator", UNSUPPORTED)
 def test_unsupported(operator, example):
     refused(UNSUPPORTED[operator], example(3, 4), TraceErrorKind.UNSUPPORTED_OPERATION)
+
+
+def _suppressed(x):
+    scale = 0.5
+    with contextlib.suppress(Exception):
+        scale = x.sum().item()
+    return x * scale
+
+
+def _defaulted(x):
+    class Statistics:
+        @property
+        def scale(self):
+            try:
+                return x.sum().item()
+            except TraceException as error:
+                raise AttributeError from error
+
+    return x * getattr(Statistics(), "scale", 2.0)
+
+
+def _size_suppressed(x):
+    try:
+        return x * int(x.shape[0])
+    except Exception:
+        return x * 3
+
+
+def _on_another_thread(x):
+    read = []
+
+    def run():
+        with contextlib.suppress(TraceException):
+            read.append(x.tolist())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    return x * (2.0 if read else 3.0)
+
+
+def _operator_on_another_thread(x):
+    with futures.ThreadPoolExecutor(1) as pool:
+        error = pool.submit(lambda: x + 1).exception()
+    return x * (2.0 if error is None else 3.0)
+
+
+def _size_on_another_thread(x):
+    with futures.ThreadPoolExecutor(1) as pool:
+        error = pool.submit(lambda: x.shape[0] > 5).exception()
+    return x * (2.0 if error is None else 3.0)
+
+
+def _without_gradients(x):
+    try:
+        with om.no_grad():
+            return x * 2
+    except TraceException:
+        return x
+
+
+SWALLOWED = (
+    _suppressed, _defaulted, _size_suppressed, _on_another_thread, _operator_on_another_thread,
+    _size_on_another_thread, _without_gradients,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("function", SWALLOWED)
+def test_a_program_that_catches_a_refusal_cannot_be_finished(function, trace, example):
+    """Its eager run would have gone the other way, so what it did instead is not the model."""
+    with pytest.raises(TraceException, match="caught a refusal") as caught:
+        trace(function, example(3, 4), axes={"x": {0: "B"}})
+    assert caught.value.kind is TraceErrorKind.INVALID_USAGE
+    assert isinstance(caught.value.__cause__, TraceException)
+
+
+def test_a_refused_declaration_can_be_mended(example):
+    with Tracer.begin() as tracer:
+        x = tracer.input("x", example(3, 4))
+        with pytest.raises(TraceException, match="used twice"):
+            tracer.input("x", example(3, 4))
+        with pytest.raises(TraceException, match="at least one"):
+            tracer.finish({})
+        assert tracer.finish({"y": x * 2}).output_names == ["y"]
 
 
 def test_no_grad_in_every_form(example):
@@ -181,6 +281,26 @@ def test_a_constant_written_after_use_is_refused_at_finish(example):
         with pytest.raises(TraceException, match="'scale'") as caught:
             tracer.finish({"y": y})
     assert caught.value.kind is TraceErrorKind.IN_PLACE_MUTATION
+
+
+def test_a_number_written_after_use_is_refused_at_finish(example):
+    constant = om.tensor(1.0)
+    with Tracer.begin() as tracer:
+        y = tracer.input("x", example(3, 4)) * constant
+        constant.add_(1.0)
+        with pytest.raises(TraceException, match="a constant of shape") as caught:
+            tracer.finish({"y": y * constant})
+    assert caught.value.kind is TraceErrorKind.IN_PLACE_MUTATION
+
+
+def test_memory_shared_with_numpy_is_captured_as_it_is_at_its_use(example):
+    memory = np.ones(4, np.float32)
+    with Tracer.begin() as tracer:
+        y = tracer.input("x", example(3, 4)) + om.from_numpy(memory, copy=False)
+        memory[:] = 5.0
+        traced = tracer.finish({"y": y})
+    (y,) = traced.session().run(np.zeros((3, 4), np.float32))
+    assert y.tolist() == [[1.0] * 4] * 3
 
 
 def test_a_constant_written_before_use_is_held_as_it_is_then(example):

@@ -241,6 +241,27 @@ RIGHT = {
         (2, 5, 4),
         {"x": ("B", Axis("T", minimum=3), None)},
     ),
+    "parts of sizes": (
+        lambda x: x.split([x.shape[1] - 2, 2], 1)[0],
+        (2, 5, 4),
+        BT,
+    ),
+    "tensor of a size": (lambda x: x / om.tensor(x.shape[1]).float().sqrt(), (2, 5, 4), BT),
+    "tensor of sizes": (
+        lambda x: x * om.tensor([x.shape[1], 3, [x.shape[0], 7][0], 1]).float(),
+        (2, 5, 4),
+        BT,
+    ),
+    "filled with a size": (
+        lambda x: (
+            x
+            + om.full((4,), x.shape[1]) * om.full_like(x, x.shape[0])
+            + om.ones(4).new_full((4,), x.shape[1])
+        ),
+        (2, 5, 4),
+        BT,
+    ),
+    "bounded by sizes": (lambda x: (x * 4).clamp(x.shape[0], x.shape[1]), (2, 5, 4), BT),
     "declared multiple": (
         lambda x: x.view(x.shape[0], x.shape[1] // 2, 8) if x.shape[1] % 2 == 0 else x,
         (2, 6, 4),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
 import pytest
 
 import onemodel_tensors as om
@@ -155,3 +159,134 @@ def test_outputs_that_are_no_tensors_are_refused() -> None:
 
     with pytest.raises(TraceException, match="outputs that are tensors, got str"):
         Text().trace(om.rand(2))
+
+
+class Called(NnModule):
+    """Calls a function with itself: a forward written in the test."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        super().__init__()
+        self.function = function
+        self.weight = Parameter(om.ones(4))
+        self.register_buffer("total", om.zeros(4))
+
+    def forward(self, x: om.Tensor, states: object = None) -> object:
+        return self.function(self, x, states)
+
+
+def test_tensors_in_containers_are_inputs() -> None:
+    class Pair(NamedTuple):
+        left: om.Tensor
+        scale: float
+        right: om.Tensor
+
+    def forward(module: Called, x: om.Tensor, states: dict[str, Any]) -> om.Tensor:
+        pair, (first,) = states["pair"], states["list"]
+        return x + pair.left * pair.scale - pair.right + first * module.weight
+
+    states = {"pair": Pair(om.rand(4), 2.0, om.rand(4)), "list": [om.rand(4)]}
+    traced = Called(forward).trace(om.rand(3, 4), states)
+    names = ["x", "states.pair_0", "states.pair_2", "states.list_0"]
+    assert [value.name for value in traced.graph.inputs] == names
+    assert set(traced.graph.initializers) == {"weight", "constant_0"}
+    (y,) = traced.session().run([np.full(s, v, np.float32) for s, v in _FEED])
+    assert y.tolist() == [[1.0 + 2.0 * 2 - 3.0 + 4.0] * 4] * 3
+
+
+_FEED = (((3, 4), 1), ((4,), 2), ((4,), 3), ((4,), 4))
+
+
+@pytest.mark.parametrize("value", [np.ones(4, np.float32), [np.ones(4)], object(), om.ones])
+def test_what_would_be_frozen_unseen_is_refused(value: object) -> None:
+    with pytest.raises(
+        TraceException, match=r"states.*: expected a tensor, a plain value"
+    ) as caught:
+        Called(lambda module, x, states: x).trace(om.rand(4), value)
+    assert caught.value.kind is TraceErrorKind.INVALID_USAGE
+
+
+def _exchange_array(module: Called) -> None:
+    module.weight.data = om.ones(4) * 7
+
+
+def _exchange_parameter(module: Called) -> None:
+    module.weight = Parameter(om.ones(4))
+
+
+def _fill_parameter(module: Called) -> None:
+    module.weight.data.fill_(2.0)
+
+
+def _exchange_buffer(module: Called) -> None:
+    module.total.data = om.ones(4)
+
+
+def _register_again(module: Called) -> None:
+    module.register_buffer("total", om.ones(4))
+
+
+def _write_view(module: Called) -> None:
+    module.total[1:].fill_(1.0)
+
+
+def _table(module: Called) -> None:
+    module._buffers["total"] = om.ones(4)
+
+
+def _remove(module: Called) -> None:
+    del module.total
+
+
+WRITES = {
+    _exchange_array: "parameter weight",
+    _exchange_parameter: "parameter weight",
+    _fill_parameter: "parameter weight",
+    _exchange_buffer: "buffer total",
+    _register_again: "buffer total",
+    _write_view: "buffer total",
+    _table: "buffer total",
+    _remove: "buffer total",
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_every_way_to_change_state_in_forward_is_refused(write: Callable[[Called], None]) -> None:
+    def forward(module: Called, x: om.Tensor, _: object) -> om.Tensor:
+        write(module)
+        return x * module.weight
+
+    model = Called(forward)
+    weight, total = model.weight, model.total
+    with pytest.raises(TraceException, match=WRITES[write]) as caught:
+        model.trace(om.rand(3, 4))
+    assert caught.value.kind is TraceErrorKind.IN_PLACE_MUTATION
+    assert model.weight is weight
+    assert model.total is total
+    assert total.tolist() == [0.0] * 4
+    if write is not _fill_parameter:
+        assert weight.tolist() == [1.0] * 4
+
+
+def test_a_buffer_made_in_forward_is_refused() -> None:
+    def forward(module: Called, x: om.Tensor, _: object) -> om.Tensor:
+        module.register_buffer("cache", x * 2.0)
+        return x * module.cache
+
+    model = Called(forward)
+    with pytest.raises(TraceException, match="buffer cache"):
+        model.trace(om.rand(3, 4))
+    assert list(model.state_dict()) == ["weight", "total"]
+
+
+def test_modes_and_random_state_are_put_back() -> None:
+    def forward(module: Called, x: om.Tensor, _: object) -> om.Tensor:
+        module.train()
+        om.manual_seed(17)
+        return x * module.weight
+
+    model = Called(forward).eval()
+    om.manual_seed(5)
+    before = om.get_rng_state()
+    model.trace(om.ones(3, 4))
+    assert om.get_rng_state() == before
+    assert not model._training

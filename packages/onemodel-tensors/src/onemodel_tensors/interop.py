@@ -8,7 +8,9 @@ import numpy
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import DtypeError, ShapeError
+from onemodel_tensors import recording
 from onemodel_tensors.dtypes import default_dtype, dtype_of, get_default_dtype
+from onemodel_tensors.recording import SymbolicSize
 from onemodel_tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ def from_dlpack(source: Any) -> Tensor:
 def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
     """A new tensor with the values of numbers, nested sequences, a numpy array or a tensor; always a copy.
 
+    A symbolic size, or a sequence that holds one, becomes a traced tensor.
+
     Args:
         data: Python floats become the default dtype, ints int64, bools bool; arrays keep their dtype.
         dtype: the dtype of the result, if another.
@@ -48,6 +52,10 @@ def tensor(data: Any, dtype: Any = None, requires_grad: bool = False) -> Tensor:
         DtypeError: the values have no supported dtype.
     """
     wanted = None if dtype is None else dtype_of(dtype)
+    if isinstance(data, SymbolicSize):
+        return as_tensor(data, dtype)
+    if recording.active and _holds_sizes(data):
+        return _of_sizes(data, wanted)
     if isinstance(data, (bool, int, float)):
         return Tensor(Array.full((), data, wanted or default_dtype(data)), requires_grad)
     if isinstance(data, Tensor):
@@ -99,13 +107,27 @@ def _holds_arrays(data: Any) -> bool:
     return isinstance(data, list) and any(_holds_arrays(item) for item in data)
 
 
+def _holds_sizes(data: Any) -> bool:
+    if isinstance(data, (list, tuple)):
+        return any(_holds_sizes(item) for item in data)
+    return isinstance(data, SymbolicSize) and data.recorder is not None
+
+
+def _of_sizes(data: Sequence[Any], wanted: str | None) -> Tensor:
+    """A sequence some of whose numbers are symbolic sizes, as one traced tensor."""
+    from onemodel_tensors.ops.joining import stack
+    from onemodel_tensors.ops.promotion import result_type
+
+    parts = [tensor(item) for item in data]
+    common = wanted or result_type(*parts)
+    return stack([part.to(common) for part in parts])
+
+
 def as_tensor(data: Any, dtype: Any = None) -> Tensor:
     """As :func:`tensor`, but a tensor of the right dtype is returned itself.
 
     A symbolic size becomes a traced tensor.
     """
-    from onemodel_tensors.recording import SymbolicSize
-
     if isinstance(data, SymbolicSize):
         wanted = "int64" if dtype is None else dtype_of(dtype)
         recorder = data.recorder

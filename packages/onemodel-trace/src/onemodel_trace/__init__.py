@@ -1,4 +1,15 @@
-"""Turn one eager run of a OneModel model into an ONNX graph with symbolic axes, or say why not."""
+"""Turn one eager run of a OneModel model into an ONNX graph with symbolic axes, or say why not.
+
+>>> import onemodel_tensors as om
+>>> from onemodel_trace import Tracer
+>>> with Tracer.begin() as tracer:
+...     x = tracer.input("x", om.zeros(2, 3), ("batch", None))
+...     traced = tracer.finish({"y": x.exp().sum(1)})
+>>> [node.operator for node in traced.graph.nodes]
+['Exp', 'ReduceSum']
+>>> traced.graph.outputs[0].shape
+('batch',)
+"""
 
 import onemodel_trace._interfaces  # noqa: F401
 from onemodel_trace.errors import TraceErrorKind, TraceException

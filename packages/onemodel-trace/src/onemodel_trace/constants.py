@@ -75,7 +75,9 @@ class ConstantTable:
         """The value of a tensor that does not depend on an input."""
         held = tensor._array
         if held.ndim == 0 and held.storage_id not in self._named_storage:
-            return self.number(held)
+            number = self.number(held)
+            self._versions.append((number, held, held.version))
+            return number
         key = _key(held)
         value = self._by_key.get(key)
         if value is None:
@@ -100,7 +102,8 @@ class ConstantTable:
                 if layout is not None:
                     return self._view_of(weight, layout, owner)
                 label = self._view_name(owner)
-        value = GraphValue(self._tracer, held.dtype, held.shape, label, held)
+        # Copied now: writes through memory that numpy shares change no version.
+        value = GraphValue(self._tracer, held.dtype, held.shape, label, held.copy())
         self._versions.append((value, held, held.version))
         return value
 
@@ -189,7 +192,9 @@ class ConstantTable:
         """
         for value, held, version in self._versions:
             if held.version != version:
-                named = f"constant {value.label!r}" if value.label else "a constant"
+                named = (
+                    "a constant" if value.label in ("", "constant") else f"constant {value.label!r}"
+                )
                 raise TraceException(
                     TraceErrorKind.IN_PLACE_MUTATION,
                     f"{named} of shape {held.shape} and dtype {held.dtype} was written into after an "

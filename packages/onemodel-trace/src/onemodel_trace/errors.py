@@ -9,6 +9,7 @@ from functools import cache
 from types import FrameType
 
 from onemodel_kernels.errors import OneModelError
+from onemodel_tensors import recording
 
 __all__ = ["TraceErrorKind", "TraceException", "user_location"]
 
@@ -49,6 +50,9 @@ class TraceErrorKind(enum.Enum):
 class TraceException(OneModelError):
     """A trace refused a call.
 
+    The tracer of the calling thread remembers it: a program that catches it and goes on another way
+    than its eager run cannot be finished.
+
     Args:
         kind: Why.
         message: Operator or read, tensor, what was expected, what came and what to do.
@@ -64,6 +68,9 @@ class TraceException(OneModelError):
         self.location = location if location is not None else user_location()
         place = f" [{self.location}]" if self.location else ""
         super().__init__(f"{kind.name}: {message}{place}")
+        note = getattr(recording.active_recorder(), "note_refusal", None)
+        if note is not None:
+            note(self)
 
 
 def user_location() -> str | None:

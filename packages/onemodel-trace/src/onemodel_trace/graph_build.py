@@ -45,8 +45,9 @@ class _Build:
 
     def graph(self) -> Graph:
         for name, value in self._inputs:
-            shape = [dimension(extent, self._scope.axes) for extent in value.shape]
-            self._values[value] = self._builder.add_input(name, value.dtype, shape)
+            self._values[value] = self._builder.add_input(
+                name, value.dtype, self._dimensions(value)
+            )
         names = self._output_names()
         for node in self._nodes:
             for source in node.inputs:
@@ -96,7 +97,7 @@ class _Build:
         assert held is not None, f"{value} has no producer"
         generated = value.label in ("", "constant")
         name = self._fresh("constant") if generated else self._claim(value.label)
-        self._values[value] = self._builder.add_initializer(name, held.copy())
+        self._values[value] = self._builder.add_initializer(name, held)
 
     def _add_node(self, node: PendingNode, names: dict[GraphValue, str]) -> None:
         chosen: list[str] = []
@@ -119,8 +120,12 @@ class _Build:
         for value, made in zip(node.outputs, written, strict=True):
             self._values[value] = made
 
-    def _dimensions(self, value: GraphValue) -> list[int | str | None]:
-        return [dimension(extent, self._scope.axes) for extent in value.shape]
+    def _dimensions(self, value: GraphValue) -> Sequence[int | str | None]:
+        shape = value.shape
+        for extent in shape:
+            if type(extent) is not int:
+                return [dimension(extent, self._scope.axes) for extent in shape]
+        return shape
 
 
 def _needed(nodes: Sequence[PendingNode], outputs: Sequence[GraphValue]) -> list[PendingNode]:

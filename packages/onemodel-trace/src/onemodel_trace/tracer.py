@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -49,13 +50,14 @@ class Tracer:
     """
 
     def __init__(self, max_constant_bytes: int) -> None:
-        self._scope = ExtentScope(user_location)
+        self._scope = ExtentScope(user_location, self.note_refusal)
         self.writer = GraphWriter(self, self._scope, max_constant_bytes)
         self._inputs: list[tuple[str, GraphValue]] = []
         self._examples: list[Array] = []
         self._names: dict[str, str] = {}
         self._thread = get_ident()
         self._ended = ""
+        self._refusal: TraceException | None = None
         self.recording = False
         """Whether operators are being recorded."""
 
@@ -110,13 +112,32 @@ class Tracer:
             self._scope.recorder = None
             recording.deactivate(self)
             self._ended = how
+            self._refusal = None
             self.writer.release()
+
+    def note_refusal(self, refusal: TraceException) -> None:
+        """Remember the first refusal: only a program that lets it through ends as its eager run would."""
+        if self.recording and self._refusal is None:
+            self._refusal = refusal
+
+    @contextmanager
+    def _declaring(self, what: str) -> Iterator[None]:
+        """A call on the tracer itself: what it refuses is the caller's to mend, and to try again."""
+        before = self._refusal
+        try:
+            self._check_recording(what)
+            yield
+        except TraceException:
+            self._refusal = before
+            raise
 
     def _check_recording(self, what: str) -> None:
         if not self.recording:
             raise invalid(f"{what}: this trace {self._ended or 'has not begun'}; begin a new one")
         if get_ident() != self._thread:
-            raise invalid(f"{what}: this tracer records on another thread; use it where it began")
+            error = invalid(f"{what}: this tracer records on another thread; use it where it began")
+            self.note_refusal(error)
+            raise error
 
     # What the user declares.
 
@@ -137,7 +158,10 @@ class Tracer:
             TraceException: INVALID_USAGE when the name or an axis name is unusable, or the example
                 size of a symbolic axis is below 2, another symbol's, or outside its limits.
         """
-        self._check_recording("input")
+        with self._declaring("input"):
+            return self._input(name, example, axis_names)
+
+    def _input(self, name: str, example: Tensor, axis_names: AxisNames) -> Tensor:
         checked_name(f"input {name!r}", name, self._names)
         if not isinstance(example, Tensor):
             raise invalid(f"input {name!r}: expected a tensor, got {type(example).__name__}")
@@ -192,15 +216,15 @@ class Tracer:
         Raises:
             TraceException: INVALID_USAGE.
         """
-        self._check_recording("parameter")
-        if not isinstance(tensor, Tensor):
-            raise invalid(f"parameter {name!r}: expected a tensor, got {type(tensor).__name__}")
-        if tensor._trace is not None and tensor._trace.recorder is not None:
-            raise invalid(
-                f"parameter {name!r}: the tensor depends on an input, so it is no constant"
-            )
-        checked_name(f"parameter {name!r}", name, {})
-        self.writer.constants.name(name, tensor)
+        with self._declaring("parameter"):
+            if not isinstance(tensor, Tensor):
+                raise invalid(f"parameter {name!r}: expected a tensor, got {type(tensor).__name__}")
+            if tensor._trace is not None and tensor._trace.recorder is not None:
+                raise invalid(
+                    f"parameter {name!r}: the tensor depends on an input, so it is no constant"
+                )
+            checked_name(f"parameter {name!r}", name, {})
+            self.writer.constants.name(name, tensor)
 
     def finish(
         self,
@@ -215,10 +239,21 @@ class Tracer:
                 outputs; :meth:`TracedModel.verify` runs it at other sizes.
 
         Raises:
-            TraceException: INVALID_USAGE when an output is no tensor of this trace, or the trace has
-                ended; IN_PLACE_MUTATION when a constant that the graph holds was written into.
+            TraceException: INVALID_USAGE when an output is no tensor of this trace, the trace has
+                ended, or the program caught a refusal and went on; IN_PLACE_MUTATION when a constant
+                that the graph holds was written into.
         """
-        self._check_recording("finish")
+        with self._declaring("finish"):
+            return self._finish(outputs, function)
+
+    def _finish(
+        self, outputs: Mapping[str, Tensor], function: Callable[..., Any] | None
+    ) -> TracedModel:
+        if self._refusal is not None:
+            raise invalid(
+                "finish: the program caught a refusal of this trace and went on, so what it did instead "
+                f"would be frozen into the graph; let it through ({self._refusal})"
+            ) from self._refusal
         if not outputs or not isinstance(outputs, Mapping):
             raise invalid(
                 "finish: expected a dict of output names and tensors with at least one entry"
@@ -332,7 +367,10 @@ class Tracer:
         return f"tensor {name}of shape ({text}{',' if len(shape) == 1 else ''}) and dtype {tensor.dtype}"
 
     def _refuse(self, kind: TraceErrorKind, what: str, tensor: Tensor, why: str) -> TraceException:
-        return TraceException(kind, f"{what} of {self._described(tensor)}: {why}")
+        refusal = TraceException(kind, f"{what} of {self._described(tensor)}: {why}")
+        # Another thread that reads a traced tensor has no recorder of its own to remember this.
+        self.note_refusal(refusal)
+        return refusal
 
     def before_read(self, tensor: Tensor, what: str) -> None:
         """Refuse: Python would see values."""
@@ -464,8 +502,12 @@ def _require_plain(spec: ops.OpSpec, attributes: dict[str, Any]) -> None:
 
 def _check_example(operator: str, tensor: Tensor, value: GraphValue) -> None:
     """The written node must compute what the eager call computed: shapes and dtypes must agree."""
-    shape = tuple(extent if type(extent) is int else extent.example for extent in value.shape)
-    if shape != tensor._array.shape or value.dtype != tensor.dtype:
+    array = tensor._array
+    came, shape = array.shape, value.shape
+    # Static shapes, the usual case, are tuples of ints already; a symbolic extent equals no int.
+    if shape != came:
+        shape = tuple([extent if type(extent) is int else extent.example for extent in shape])
+    if shape != came or value.dtype != array.dtype:
         raise TraceException(
             TraceErrorKind.UNSUPPORTED_OPERATION,
             f"{operator}: the graph would give {value.dtype} {shape} where the eager call gave "

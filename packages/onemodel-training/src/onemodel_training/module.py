@@ -377,7 +377,8 @@ class NnModule:
         state-dict path. No buffer, flag or random state changes.
 
         Args:
-            examples: what ``forward`` takes; tensors become graph inputs.
+            examples: what ``forward`` takes; tensors become graph inputs, also those in tuples,
+                lists and mappings (``states_0``, ``states.key``); plain values are frozen.
             input_names: one name for each tensor among the examples; forward's own by default.
             output_names: one name for each output tensor; ``output`` by default.
             axis_names: for each input (by name, or in order) its symbolic axes, as
@@ -385,8 +386,8 @@ class NnModule:
             verify: also run the graph at two other sizes of each symbolic axis and compare.
 
         Raises:
-            TraceException: a module in training mode that behaves differently there, a buffer
-                written in forward, or whatever the tracer refuses; the text names the path.
+            TraceException: a module in training mode that behaves differently there, a parameter
+                or buffer written in forward, or whatever the tracer refuses; the text names the path.
         """
         return tracing.trace_module(
             self, examples, input_names, output_names, axis_names, verify=verify

@@ -24,6 +24,7 @@ class Parameter(Tensor):
     __slots__ = ()
 
     def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
+        data._before_read("Parameter()")
         super().__init__(data._array.contiguous(), requires_grad=requires_grad)
 
     def __reduce__(self) -> Any:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-import onemodel_tensors as om
 from onemodel_tensors import Tensor, recording
 from onemodel_trace import TracedModel, TraceErrorKind, TraceException, Tracer
+from onemodel_training.trace_examples import TraceExamples
+from onemodel_training.trace_state import TraceState
 
 if TYPE_CHECKING:
     from onemodel_training.module import NnModule
@@ -58,60 +58,6 @@ def _known_paths(module: NnModule) -> Iterator[None]:
         yield
     finally:
         _paths.reset(token)
-
-
-class _StateGuard:
-    """Notices in-place writes to parameters and buffers, and undoes those to buffers."""
-
-    def __init__(self, module: NnModule) -> None:
-        self._entries = [
-            *((path, tensor, "parameter") for path, tensor in module.named_parameters()),
-            *((path, tensor, "buffer") for path, tensor in module.named_buffers()),
-        ]
-        self._versions = [tensor._version for _, tensor, _ in self._entries]
-        self._copies = {
-            path: tensor.detach().clone()
-            for path, tensor, kind in self._entries
-            if kind == "buffer"
-        }
-
-    def written(self) -> list[str]:
-        return [
-            f"{kind} {path}"
-            for (path, tensor, kind), version in zip(self._entries, self._versions, strict=True)
-            if tensor._version != version
-        ]
-
-    def restore(self) -> None:
-        with om.no_grad():
-            for (path, tensor, _), version in zip(self._entries, self._versions, strict=True):
-                if path in self._copies and tensor._version != version:
-                    tensor.copy_(self._copies[path])
-
-
-def _input_names(
-    module: NnModule, examples: tuple[Any, ...], names: Sequence[str] | None
-) -> list[str]:
-    count = sum(isinstance(example, Tensor) for example in examples)
-    if names is not None:
-        if len(names) != count:
-            raise TraceException(
-                TraceErrorKind.INVALID_USAGE,
-                f"trace ({type(module).__name__}): expected {count} input_names, one for each "
-                f"example tensor, got {len(names)}",
-            )
-        return list(names)
-    result: list[str] = []
-    parameters = list(inspect.signature(module.forward).parameters.values())
-    for position, example in enumerate(examples):
-        if not isinstance(example, Tensor):
-            continue
-        known = position < len(parameters) and parameters[position].kind in (
-            inspect.Parameter.POSITIONAL_ONLY,
-            inspect.Parameter.POSITIONAL_OR_KEYWORD,
-        )
-        result.append(parameters[position].name if known else f"input_{position}")
-    return result
 
 
 def _axes_of(
@@ -185,36 +131,35 @@ def trace_module(
     verify: bool,
 ) -> TracedModel:
     """Records one run of ``module``; see :meth:`NnModule.trace`."""
-    names = _input_names(module, examples, input_names)
+    given = TraceExamples(module, examples)
+    given.rename(input_names)
+    names = given.names
     axes = _axes_of(module, names, axis_names)
-    guard = _StateGuard(module)
+    state = TraceState(module)
 
     def run(*tensors: Tensor) -> Any:
-        given = iter(tensors)
-        return module(*[next(given) if isinstance(e, Tensor) else e for e in examples])
+        return module(*given.with_tensors(tensors))
 
-    with _known_paths(module):
-        try:
-            with Tracer.begin() as tracer:
-                tensors = [example for example in examples if isinstance(example, Tensor)]
-                inputs = [
-                    tracer.input(name, tensor, axis_names=named)
-                    for name, tensor, named in zip(names, tensors, axes, strict=True)
-                ]
-                for path, tensor in (*module.named_parameters(), *module.named_buffers()):
-                    tracer.parameter(path, tensor)
-                result = run(*inputs)
-                written = guard.written()
-                if written:
-                    raise TraceException(
-                        TraceErrorKind.IN_PLACE_MUTATION,
-                        f"trace ({type(module).__name__}): {', '.join(written)}: expected no "
-                        "write while tracing, got one in forward; pass the state as an input "
-                        "and return it as an output",
-                    )
-                traced = tracer.finish(flatten_outputs(module, result, output_names), run)
-        finally:
-            guard.restore()
-    if verify:
-        traced.verify()
+    try:
+        with _known_paths(module), Tracer.begin() as tracer:
+            inputs = [
+                tracer.input(name, tensor, axis_names=named)
+                for name, tensor, named in zip(names, given.tensors, axes, strict=True)
+            ]
+            for path, tensor in (*module.named_parameters(), *module.named_buffers()):
+                tracer.parameter(path, tensor)
+            result = run(*inputs)
+            changed = state.changed()
+            if changed:
+                raise TraceException(
+                    TraceErrorKind.IN_PLACE_MUTATION,
+                    f"trace ({type(module).__name__}): {', '.join(changed)}: expected no "
+                    "write while tracing, got one in forward; pass the state as an input "
+                    "and return it as an output",
+                )
+            traced = tracer.finish(flatten_outputs(module, result, output_names), run)
+        if verify:
+            traced.verify()
+    finally:
+        state.restore()
     return traced

@@ -91,6 +91,8 @@ def full(
 
 def _like(input: Tensor, value: Any, dtype: Any, requires_grad: bool) -> Tensor:
     wanted = input.dtype if dtype is None else dtype_of(dtype)
+    if isinstance(value, Tensor | SymbolicSize):
+        return full(input.shape, value, dtype=wanted)
     return _filled(input.shape, value, wanted, requires_grad)
 
 

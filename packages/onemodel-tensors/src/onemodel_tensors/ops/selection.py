@@ -24,6 +24,7 @@ from onemodel_tensors.ops.arrays import (
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.promotion import operands
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
+from onemodel_tensors.recording import SymbolicSize
 from onemodel_tensors.tensor import Tensor
 
 __all__ = [
@@ -175,7 +176,8 @@ def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
     x = to_dtype(input, result_type(input, *(b for b in (min, max) if b is not None)))
     dtype = x._array.dtype
-    if min is None or max is None or not min <= max:
+    sizes = isinstance(min, SymbolicSize) or isinstance(max, SymbolicSize)
+    if min is None or max is None or sizes or not min <= max:
         if min is not None:
             x = _bounded(x, min, True)
         return x if max is None else _bounded(x, max, False)

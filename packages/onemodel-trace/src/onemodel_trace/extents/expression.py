@@ -145,7 +145,7 @@ class Expression:
         for atoms, factor in ordered:
             size, whole = _whole_symbols(abs(factor), atoms)
             words = [atom.name if full else atom.text() for atom, full in whole]
-            if len(words) > 1 or size != 1:
+            if len(words) > 1 or size != 1 or (factor < 0 and not pieces):
                 words = [f"({word})" if "//" in word else word for word in words]
             body = "*".join(words)
             text = str(size) if not body else body if size == 1 else f"{size}*{body}"
@@ -190,7 +190,7 @@ class Expression:
 
 
 def _grouped(text: str) -> str:
-    return f"({text})" if any(symbol in text for symbol in " */") else text
+    return f"({text})" if any(symbol in text for symbol in " */-") else text
 
 
 def _term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[int, ...]]:

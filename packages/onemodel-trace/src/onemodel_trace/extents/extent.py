@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from onemodel_tensors.recording import SymbolicSize
 from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.extents import expression as algebra
-from onemodel_trace.extents.expression import constant
+from onemodel_trace.extents.expression import Expression, constant
 from onemodel_trace.extents.scope import holds
 from onemodel_trace.extents.symbolic import (
     SymbolicExtent,
@@ -105,12 +105,17 @@ class Extent(SymbolicSize):
         return self.recorder is not None
 
     def _escape(self, use: str, advice: str = "") -> NoReturn:
-        raise TraceException(
-            TraceErrorKind.SYMBOLIC_SHAPE,
+        self._refuse(
             f"{use} needs the size {self._size.text()} as a plain number, which would freeze the size "
             "of the recorded run into the graph; "
-            + (advice or "keep it a size, or make it a tensor with .tensor(dtype)"),
+            + (advice or "keep it a size, or make it a tensor with .tensor(dtype)")
         )
+
+    def _refuse(self, message: str) -> NoReturn:
+        refusal = TraceException(TraceErrorKind.SYMBOLIC_SHAPE, message)
+        # Another thread that asks has no recorder of its own to remember this.
+        self._size.scope.note_refusal(refusal)
+        raise refusal
 
     def _number(self, use: str, advice: str = "") -> int:
         if self._active():
@@ -167,7 +172,7 @@ class Extent(SymbolicSize):
         return self._arithmetic(
             other,
             "%",
-            lambda o: Extent(_as_extent(o, self._size))._remainder(self._size),
+            self._remainder_of,
             lambda a, b: b % a,
         )
 
@@ -178,18 +183,20 @@ class Extent(SymbolicSize):
         return other // self, other % self
 
     def _remainder(self, other: Any) -> Any:
-        scope = self._size.scope
-        divisor = expression_of(other)
+        return self._modulo(self._size.expression, expression_of(other))
+
+    def _remainder_of(self, other: Any) -> Any:
+        return self._modulo(expression_of(other), self._size.expression)
+
+    def _modulo(self, dividend: Expression, divisor: Expression) -> Any:
         if divisor.constant == 0:
             raise ZeroDivisionError("a size modulo 0")
-        rest = algebra.subtract(
-            self._size.expression,
-            algebra.multiply(scope.floor_quotient(self._size.expression, divisor), divisor),
-        )
-        number = rest.constant
+        quotient = self._size.scope.floor_quotient(dividend, divisor)
+        number = algebra.subtract(dividend, algebra.multiply(quotient, divisor)).constant
         if number is None:
             text = divisor.text()
-            self._undecided(f"{self.text} % {text}", f"declare multiple={text} for the axis")
+            advice = f"declare multiple={text} for the axis" if divisor.constant else ""
+            self._undecided(f"{dividend.text()} % {text}", advice)
         return number
 
     def __truediv__(self, other: Any) -> Any:
@@ -241,14 +248,13 @@ class Extent(SymbolicSize):
         return answer
 
     def _undecided(self, relation: str, advice: str = "") -> NoReturn:
-        raise TraceException(
-            TraceErrorKind.SYMBOLIC_SHAPE,
+        self._refuse(
             f"the program asks whether {relation} ({self.text} = {self.example} in this run), and the answer is "
             "not the same for every permitted size, so it would be frozen; "
             + (
                 advice
                 or "declare the axis's minimum, maximum or multiple so that it is implied, or avoid the question"
-            ),
+            )
         )
 
     def __eq__(self, other: object) -> Any:
@@ -298,6 +304,45 @@ class Extent(SymbolicSize):
 
     def __ceil__(self) -> Any:
         return self
+
+    # What every int has, for code that asks isinstance(size, int) first.
+
+    @property
+    def real(self) -> Any:
+        """The size itself."""
+        return self
+
+    numerator = real
+
+    @property
+    def imag(self) -> int:
+        """0."""
+        return 0
+
+    @property
+    def denominator(self) -> int:
+        """1."""
+        return 1
+
+    def conjugate(self) -> Any:
+        """The size itself."""
+        return self
+
+    def as_integer_ratio(self) -> tuple[Any, int]:
+        """The size itself over 1."""
+        return self, 1
+
+    def is_integer(self) -> bool:
+        """True."""
+        return True
+
+    def bit_count(self) -> int:
+        """Ones in binary once the trace has finished; refused while it records."""
+        return self._number("bit_count()").bit_count()
+
+    def to_bytes(self, *arguments: Any, **options: Any) -> bytes:
+        """As for an int once the trace has finished; refused while it records."""
+        return self._number("to_bytes()").to_bytes(*arguments, **options)
 
     def bit_length(self) -> int:
         """Bits of the number once the trace has finished; refused while it records."""
@@ -388,12 +433,6 @@ for _name in ("add", "sub", "mul", "floordiv", "broadcast", "unify", "window", "
 
 def _wrap(value: Any) -> Any:
     return Extent(value) if isinstance(value, SymbolicExtent) else value
-
-
-def _as_extent(value: Any, like: SymbolicExtent) -> SymbolicExtent:
-    return (
-        value if isinstance(value, SymbolicExtent) else SymbolicExtent(constant(value), like.scope)
-    )
 
 
 def _plain(value: Any) -> Any:

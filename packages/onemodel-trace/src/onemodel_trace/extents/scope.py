@@ -22,6 +22,7 @@ from onemodel_trace.extents.expression import (
 
 if TYPE_CHECKING:
     from onemodel_tensors.recording import Recorder
+    from onemodel_trace.errors import TraceException
 
 _RELATIONS: dict[str, Callable[[int], bool]] = {
     "==": lambda s: s == 0,
@@ -103,9 +104,15 @@ class ExtentScope:
     Attributes:
         recorder: The tracer while it records; None makes the extents of this scope plain numbers.
         axes: Declared axes by name, in order of declaration.
+        note_refusal: Remembers what an extent of this scope refused.
     """
 
-    def __init__(self, locate: Callable[[], str | None] = lambda: None) -> None:
+    def __init__(
+        self,
+        locate: Callable[[], str | None] = lambda: None,
+        note_refusal: Callable[[TraceException], None] = lambda _: None,
+    ) -> None:
+        self.note_refusal = note_refusal
         self.recorder: Recorder | None = None
         self.axes: dict[str, Axis] = {}
         self._symbols: dict[str, Atom] = {}

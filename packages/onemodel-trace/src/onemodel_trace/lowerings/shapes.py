@@ -44,6 +44,13 @@ def _slice(writer: GraphWriter, call: Recorded) -> GraphValue:
     return writer.emit_spec(spec, [x], call.attributes, 1)[0]
 
 
+def _split(writer: GraphWriter, call: Recorded) -> Any:
+    for size in call["split"]:
+        if type(size) is not int and not writer.scope.at_least(size.expression, 0):
+            writer.scope.assume(">=", size.expression, algebra.constant(0), "a part of a split")
+    return tuple(writer.emit_many("Split", call.outputs, call.value(), **call.attributes))
+
+
 def _tile(writer: GraphWriter, call: Recorded) -> GraphValue:
     x = call.value()
     if all(type(count) is int and count == 1 for count in call["repeats"]):
@@ -132,6 +139,7 @@ LOWERINGS: dict[str, Lowering] = {
     "Expand": _expand,
     "Transpose": _transpose,
     "Slice": _slice,
+    "Split": _split,
     "Tile": _tile,
     "Select": _select,
     "Diagonal": _diagonal,

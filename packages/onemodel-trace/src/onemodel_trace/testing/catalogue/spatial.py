@@ -11,6 +11,7 @@ GROUPED = weights(8, 2, 3, 3)
 DEPTHWISE = weights(4, 1, 3, 3)
 TRANSPOSED = weights(4, 6, 4, 4)
 PER_CHANNEL = weights(4, seed=102)
+PLACES = weights(1, 3, 4, 2, seed=103)
 
 CASES: list[Case] = [
     *cases(
@@ -50,6 +51,11 @@ CASES: list[Case] = [
             "avg_pool3d": lambda x: F.avg_pool3d(x.unsqueeze(2), (1, 2, 2)),
             "lp_pool2d": lambda x: F.lp_pool2d(x.abs(), 2, 2),
             "lp_pool1d": lambda x: F.lp_pool1d(x.abs()[:, :, 0], 2, 2),
+            "grid_sample": lambda x: F.grid_sample(x, PLACES.expand(x.shape[0], -1, -1, -1)),
+            "grid_sample: nearest": lambda x: F.grid_sample(
+                x, PLACES.expand(x.shape[0], -1, -1, -1), "nearest", "border", True
+            ),
+            "affine_grid": lambda x: F.affine_grid(x[:, 0, :2, :3], (x.shape[0], 1, 4, 5)),
             "adaptive_avg_pool2d: 1": lambda x: F.adaptive_avg_pool2d(x, 1),
             "adaptive_avg_pool2d": lambda x: F.adaptive_avg_pool2d(x, (3, 4)),
             "adaptive_avg_pool2d: kept axis": lambda x: F.adaptive_avg_pool2d(x, (1, None)),
