@@ -382,3 +382,34 @@ def test_scatter_family():
     )
     assert om.bincount(t([0, 2, 2]), minlength=4).tolist() == [1, 0, 2, 0]
     assert om.nonzero(t([[0, 1], [2, 0]])).tolist() == [[0, 1], [1, 0]]
+
+
+def test_medians_running_products_and_triangles():
+    x = om.tensor([[3.0, 1.0, 2.0, 1.0], [float("nan"), 0.0, 1.0, 2.0]])
+    values, indices = x.median(1)
+    assert str(values.tolist()) == "[1.0, nan]"
+    assert indices.tolist() == [3, 0]
+    assert x[0].median() == 1.0
+    assert om.msort(om.tensor([3, 1, 2])).tolist() == [1, 2, 3]
+    assert om.tensor([2, 3, 4]).cumprod(0).tolist() == [2, 6, 24]
+    assert om.tril_indices(2, 3).tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert om.triu_indices(2, 3, 1).tolist() == [[0, 0, 1], [1, 2, 2]]
+    cube = om.zeros(2, 2, 2).fill_diagonal_(1.0)
+    assert cube.nonzero().tolist() == [[0, 0, 0], [1, 1, 1]]
+    with pytest.raises(om.ShapeError, match="fill_diagonal_"):
+        om.zeros(2, 2, 3).fill_diagonal_(1.0)
+    infinite = om.diag(om.tensor([float("inf"), 1.0]))
+    assert infinite.tolist() == [[float("inf"), 0.0], [0.0, 1.0]]
+    drawn = om.zeros(2000).exponential_(2.0, generator=om.Generator(1))
+    # The mean of 2,000 draws lies within 5 standard errors of 1/2.
+    assert abs(float(drawn.mean()) - 0.5) < 5 * 0.5 / 2000**0.5
+    like = om.randint_like(om.zeros(3, dtype="int32"), 2, 5)
+    assert (like.dtype, bool(((like >= 2) & (like < 5)).all())) == ("int32", True)
+
+
+def test_drop_path_drops_whole_samples():
+    x = om.ones(64, 3, requires_grad=True)
+    y = F.drop_path(x, 0.25, training=True, generator=om.Generator(2))
+    rows = {tuple(row) for row in y.tolist()}
+    assert rows == {(0.0, 0.0, 0.0), tuple((om.ones(3) / 0.75).tolist())}
+    assert F.drop_path(x, 0.25) is x

@@ -17,6 +17,7 @@ __all__ = [
     "apply",
     "array_of",
     "kernel",
+    "link_outputs",
     "linked",
     "recorded",
     "recorded_outputs",
@@ -146,8 +147,23 @@ def recorded_outputs(
             recorder.record(record, outs)
             record.inputs = ()
             return outs
+    if gradient is not None:
+        link_outputs(operator, inputs, attributes, outs, gradient, saved, differentiable)
+    return outs
+
+
+def link_outputs(
+    operator: str,
+    inputs: tuple[Tensor | None, ...],
+    attributes: Attributes,
+    outs: tuple[Tensor, ...],
+    gradient: Gradient,
+    saved: tuple[Any, ...] = (),
+    differentiable: int | None = None,
+) -> None:
+    """Make results known to autograd alone: what a trace would see is recorded otherwise."""
     edges = tuple([None if t is None else t._node for t in inputs])
-    if gradient is not None and any(e is not None for e in edges) and is_grad_enabled():
+    if any(e is not None for e in edges) and is_grad_enabled():
         record = BackwardRecord(
             operator,
             (),
@@ -160,7 +176,6 @@ def recorded_outputs(
         )
         for index, out in enumerate(outs[:differentiable]):
             out._node = Output(record, index)
-    return outs
 
 
 def recorded_view(

@@ -6,6 +6,7 @@ a result; within its category it never widens it. So int64 + float32 is float32,
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from onemodel_kernels.errors import DtypeError
@@ -15,10 +16,12 @@ __all__ = [
     "bool_",
     "default_dtype",
     "dtype_of",
+    "finfo",
     "float16",
     "float32",
     "float64",
     "get_default_dtype",
+    "iinfo",
     "int8",
     "int16",
     "int32",
@@ -47,6 +50,9 @@ float64 = "float64"
 
 FLOATING = frozenset((float16, bfloat16, float32, float64))
 INTEGERS = frozenset((uint8, uint16, uint32, uint64, int8, int16, int32, int64))
+_FORMATS = {float16: (16, 10, 5), bfloat16: (16, 7, 8), float32: (32, 23, 8), float64: (64, 52, 11)}
+"""Bits in all, of the fraction, of the exponent."""
+
 HALVES = frozenset((float16, bfloat16))
 
 DTYPES = frozenset(("bool", *INTEGERS, *FLOATING))
@@ -111,6 +117,55 @@ def dtype_of(dtype: Any) -> str:
     if found is None:
         raise DtypeError(f"dtype: expected one of {', '.join(sorted(_NAMES))}, got {dtype!r}")
     return found
+
+
+class finfo:  # noqa: N801 (PyTorch's name)
+    """The limits of a floating-point dtype.
+
+    Attributes:
+        bits: the width.
+        eps: the distance from 1 to the next number.
+        max: the largest finite number; ``min`` is its negative.
+        tiny: the smallest positive normal number, also ``smallest_normal``.
+        dtype: the dtype's name.
+
+    Raises:
+        DtypeError: the dtype is no floating-point one.
+    """
+
+    def __init__(self, dtype: Any = None) -> None:
+        self.dtype = _Default.dtype if dtype is None else dtype_of(dtype)
+        if self.dtype not in FLOATING:
+            raise DtypeError(f"finfo: expected a floating-point dtype, got {self.dtype}; see iinfo")
+        self.bits, fraction, exponent = _FORMATS[self.dtype]
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0 ** (2 ** (exponent - 1) - 1)
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (2 - 2 ** (exponent - 1))
+        self.resolution = 10.0 ** -int(fraction * math.log10(2))
+
+    def __repr__(self) -> str:
+        return f"finfo({self.dtype}, eps={self.eps!r}, max={self.max!r}, tiny={self.tiny!r})"
+
+
+class iinfo:  # noqa: N801 (PyTorch's name)
+    """The limits of an integer dtype: ``bits``, ``min``, ``max``.
+
+    Raises:
+        DtypeError: the dtype is no integer one.
+    """
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype_of(dtype)
+        if self.dtype not in INTEGERS:
+            raise DtypeError(f"iinfo: expected an integer dtype, got {self.dtype}; see finfo")
+        self.bits = _bits(self.dtype)
+        unsigned = self.dtype.startswith("u")
+        self.min = 0 if unsigned else -(2 ** (self.bits - 1))
+        self.max = 2 ** (self.bits if unsigned else self.bits - 1) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo({self.dtype}, min={self.min}, max={self.max})"
 
 
 def category(dtype: str) -> int:

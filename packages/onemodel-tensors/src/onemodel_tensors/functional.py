@@ -5,6 +5,9 @@
 Names and arguments are those that PyTorch users know as ``torch.nn.functional``.
 """
 
+from typing import Any
+
+from onemodel_tensors.left_out import missing
 from onemodel_tensors.ops.activations import (
     celu,
     elu,
@@ -45,8 +48,16 @@ from onemodel_tensors.ops.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from onemodel_tensors.ops.dropping import alpha_dropout, dropout, dropout1d, dropout2d, dropout3d
+from onemodel_tensors.ops.dropping import (
+    alpha_dropout,
+    drop_path,
+    dropout,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+)
 from onemodel_tensors.ops.embeddings import embedding, embedding_bag, one_hot
+from onemodel_tensors.ops.grids import affine_grid, grid_sample
 from onemodel_tensors.ops.likelihoods import cross_entropy, ctc_loss, nll_loss
 from onemodel_tensors.ops.losses import (
     binary_cross_entropy,
@@ -113,6 +124,7 @@ __all__ = [
     "adaptive_max_pool1d",
     "adaptive_max_pool2d",
     "adaptive_max_pool3d",
+    "affine_grid",
     "alpha_dropout",
     "avg_pool1d",
     "avg_pool2d",
@@ -133,6 +145,7 @@ __all__ = [
     "cosine_similarity",
     "cross_entropy",
     "ctc_loss",
+    "drop_path",
     "dropout",
     "dropout1d",
     "dropout2d",
@@ -144,6 +157,7 @@ __all__ = [
     "gaussian_nll_loss",
     "gelu",
     "glu",
+    "grid_sample",
     "group_norm",
     "gru",
     "gru_cell",
@@ -207,3 +221,7 @@ __all__ = [
     "unfold",
     "upsample",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(name, "onemodel_tensors.functional")

@@ -91,6 +91,7 @@ class OperatorMethods:  # noqa: PLW1641 (the class that gets these methods defin
     half = casts.to_float16
     int = casts.to_int32
     long = casts.to_int64
+    short = casts.to_int16
     to = casts.to
     type = casts.type
     type_as = casts.type_as
@@ -115,6 +116,7 @@ class OperatorMethods:  # noqa: PLW1641 (the class that gets these methods defin
     lt = comparison.lt
     ne = comparison.ne
 
+    cumprod = cumulative.cumprod
     cumsum = cumulative.cumsum
 
     __floordiv__ = division.floor_divide
@@ -126,6 +128,7 @@ class OperatorMethods:  # noqa: PLW1641 (the class that gets these methods defin
     remainder = division.remainder
 
     broadcast_to = expanding.broadcast_to
+    sum_to_size = expanding.sum_to_size
     expand = expanding.expand
     expand_as = expanding.expand_as
     repeat = expanding.repeat
@@ -312,6 +315,8 @@ class OperatorMethods:  # noqa: PLW1641 (the class that gets these methods defin
     softmax = softmax.softmax
 
     argsort = sorting.argsort
+    median = sorting.median
+    msort = sorting.msort
     sort = sorting.sort
     topk = sorting.topk
 
@@ -329,11 +334,13 @@ class OperatorMethods:  # noqa: PLW1641 (the class that gets these methods defin
 
     diag = triangles.diag
     diag_embed = triangles.diag_embed
+    fill_diagonal_ = triangles.fill_diagonal_
     trace = triangles.trace
     tril = triangles.tril
     triu = triangles.triu
 
     bernoulli_ = random.bernoulli_
+    exponential_ = random.exponential_
     normal_ = random.normal_
     random_ = random.random_
     uniform_ = random.uniform_
@@ -401,6 +408,20 @@ class OperatorMethods:  # noqa: PLW1641 (the class that gets these methods defin
     index_fill_ = in_place_form("index_fill_", scattering.index_fill)
     index_copy_ = in_place_form("index_copy_", scattering.index_copy)
     index_put_ = in_place_form("index_put_", indexing.index_put)
+    scatter_reduce_ = in_place_form("scatter_reduce_", scattering.scatter_reduce)
+    logical_and_ = in_place_form("logical_and_", logical.logical_and)
+    logical_or_ = in_place_form("logical_or_", logical.logical_or)
+    logical_xor_ = in_place_form("logical_xor_", logical.logical_xor)
+    atan2_ = in_place_form("atan2_", bivariate.atan2)
+    cumprod_ = in_place_form("cumprod_", cumulative.cumprod)
+
+    absolute_ = abs_
+    divide_ = div_
+    fix_ = trunc_
+    multiply_ = mul_
+    negative_ = neg_
+    subtract_ = sub_
+    true_divide_ = div_
 
     __iadd__ = add_
     __isub__ = sub_

@@ -31,6 +31,7 @@ __all__ = [
     "rand",
     "rand_like",
     "randint",
+    "randint_like",
     "randn",
     "randn_like",
     "randperm",
@@ -276,6 +277,14 @@ def randint(
     return Tensor(array).to(dtype)
 
 
+def randint_like(
+    input: Tensor, low: int, high: int | None = None, *, generator: Generator | None = None
+) -> Tensor:
+    """Integers evenly distributed in [low, high), or [0, low), of the input's shape and dtype."""
+    first, end = (0, low) if high is None else (low, high)
+    return randint(first, end, input._array.shape, generator=generator, dtype=input.dtype)
+
+
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = "int64") -> Tensor:
     """The numbers 0 to ``n - 1`` in a random order."""
     start = (generator or default_generator).take("randperm()")
@@ -365,6 +374,18 @@ def normal_(
         Tensor(_gauss(input._array.shape, mean, std, input.dtype, generator, "normal_()")),
         "normal_()",
     )
+
+
+def exponential_(
+    input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None
+) -> Tensor:
+    """Write exponentially distributed numbers of rate ``lambd`` into the tensor, and return it."""
+    from onemodel_tensors.ops.mathematics import log1p
+
+    before_write(input, "exponential_()")
+    _require_float(input, "exponential_")
+    drawn = _uniform(input._array.shape, 0, 1, input.dtype, generator, "exponential_()")
+    return write(input, log1p(-Tensor(drawn)) / -float(lambd), "exponential_()")
 
 
 def bernoulli_(input: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:

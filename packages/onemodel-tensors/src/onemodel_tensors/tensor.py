@@ -15,6 +15,7 @@ from onemodel_kernels import Array
 from onemodel_kernels.errors import OneModelError, ShapeError
 from onemodel_tensors.autograd.nodes import Hook, Leaf, Node, Output
 from onemodel_tensors.dtypes import FLOATING
+from onemodel_tensors.left_out import missing
 from onemodel_tensors.record import BackwardRecord
 from onemodel_tensors.recording import Recorder, TracedValue
 
@@ -163,6 +164,31 @@ class Tensor(OperatorMethods):
         for extent in self.shape:
             count = count * extent
         return count
+
+    def nelement(self) -> int:
+        """The number of elements."""
+        return self.numel()
+
+    def ndimension(self) -> int:
+        """The number of axes."""
+        return self._array.ndim
+
+    def is_complex(self) -> bool:
+        """Whether the elements are complex: never."""
+        return False
+
+    def is_signed(self) -> bool:
+        """Whether the dtype has negative numbers."""
+        return self._array.dtype != "bool" and not self._array.dtype.startswith("u")
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the elements are on a CUDA device: never."""
+        return False
+
+    def pin_memory(self) -> Tensor:
+        """The tensor itself: no memory needs pinning for the CPU."""
+        return self
 
     def element_size(self) -> int:
         """The bytes of one element."""
@@ -399,6 +425,9 @@ class Tensor(OperatorMethods):
         recorder = self._asked()
         if recorder is not None:
             recorder.before_write(self, "data =")
+        recorder = value._asked()
+        if recorder is not None:
+            recorder.before_capture(self, value, "data =")
         self._array = value._array
 
     def _scalar(self, what: str) -> Any:
@@ -475,6 +504,9 @@ class Tensor(OperatorMethods):
         if isinstance(self._node, Leaf) and self._node.grad is not None:
             copy.grad = Tensor(self._node.grad._array.copy())
         return copy
+
+    def __getattr__(self, name: str) -> Any:
+        raise missing(name, "Tensor")
 
     def __repr__(self) -> str:
         if self._asked() is not None:

@@ -122,6 +122,11 @@ def to_int32(input: Tensor) -> Tensor:
     return to_dtype(input, "int32")
 
 
+def to_int16(input: Tensor) -> Tensor:
+    """The tensor as int16."""
+    return to_dtype(input, "int16")
+
+
 def to_int64(input: Tensor) -> Tensor:
     """The tensor as int64."""
     return to_dtype(input, "int64")

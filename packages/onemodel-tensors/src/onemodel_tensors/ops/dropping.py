@@ -14,7 +14,7 @@ from onemodel_tensors.random import Generator, draw
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"]
+__all__ = ["alpha_dropout", "drop_path", "dropout", "dropout1d", "dropout2d", "dropout3d"]
 
 _ALPHA_PRIME = -1.7580993408473766
 
@@ -155,3 +155,21 @@ def alpha_dropout(
     a = float(((1 - p) * (1 + p * _ALPHA_PRIME**2)) ** -0.5)
     mixed: Tensor = where(Tensor(kept), input, _ALPHA_PRIME)
     return add(mul(mixed, a), -a * _ALPHA_PRIME * p)
+
+
+def drop_path(
+    input: Tensor,
+    p: float = 0.0,
+    training: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """Whole samples set to 0 with probability ``p``, the others divided by ``1 - p``: stochastic depth.
+
+    The input itself when not training (Huang et al., 2016).
+    """
+    _check(p, "drop_path")
+    if not training or p == 0:
+        return input
+    shape = (input._array.shape[0], *[1] * (input._array.ndim - 1)) if input._array.ndim else ()
+    return _dropped(input, p, shape, generator, "drop_path(training=True)")

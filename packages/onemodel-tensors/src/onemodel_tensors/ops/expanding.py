@@ -20,6 +20,7 @@ __all__ = [
     "expand",
     "repeat",
     "repeat_interleave",
+    "sum_to_size",
     "tile",
 ]
 
@@ -95,6 +96,23 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Views of one common shape."""
     shape = broadcast_shapes(*[t.shape for t in tensors])
     return tuple([expand(t, *shape) for t in tensors])
+
+
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+    """The sum over the axes along which a tensor of that size would have been broadcast to this one.
+
+    Raises:
+        ShapeError: no tensor of that size broadcasts to this one.
+    """
+    shape = sizes_of(size)
+    lead = input._array.ndim - len(shape)
+    if lead < 0 or any(n != m and example(n) != 1 for n, m in zip(shape, input.shape[lead:])):
+        raise ShapeError(
+            f"sum_to_size: expected a size that broadcasts to {input._array.shape}, got {shape}"
+        )
+    axes = [lead + at for at, n in enumerate(shape) if input._array.shape[lead + at] != example(n)]
+    result = input.sum(tuple(axes), keepdim=True) if axes else input
+    return result.sum(tuple(range(lead))) if lead else result
 
 
 def repeat(input: Tensor, *repeats: Any) -> Tensor:

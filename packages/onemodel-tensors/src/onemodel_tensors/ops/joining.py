@@ -15,7 +15,7 @@ from onemodel_tensors.ops.sizes import axis_of
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["cat", "concat", "dstack", "hstack", "stack", "vstack"]
+__all__ = ["cat", "column_stack", "concat", "dstack", "hstack", "stack", "vstack"]
 
 
 def cat(tensors: Sequence[Tensor], dim: int = 0) -> Tensor:
@@ -97,3 +97,8 @@ def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Tensors behind each other: along axis 2."""
     lifted = [t if t._array.ndim > 1 else t.reshape(1, -1) for t in tensors]
     return cat([t if t._array.ndim > 2 else unsqueeze(t, 2) for t in lifted], 2)
+
+
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
+    """Tensors side by side along axis 1, vectors as columns."""
+    return cat([t if t._array.ndim > 1 else t.reshape(-1, 1) for t in tensors], 1)

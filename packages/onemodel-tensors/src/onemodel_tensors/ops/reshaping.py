@@ -15,6 +15,7 @@ from onemodel_tensors.tensor import Tensor
 __all__ = [
     "atleast_1d",
     "atleast_2d",
+    "atleast_3d",
     "flatten",
     "ravel",
     "reshape",
@@ -237,3 +238,9 @@ def atleast_2d(input: Tensor) -> Tensor:
     while input._array.ndim < 2:
         input = unsqueeze(input, 0)
     return input
+
+
+def atleast_3d(input: Tensor) -> Tensor:
+    """The tensor with axes of extent 1 until it has three: a matrix gets one behind."""
+    input = atleast_2d(input)
+    return input if input._array.ndim > 2 else unsqueeze(input, 2)

@@ -9,11 +9,13 @@ from onemodel_kernels.errors import BoundsError
 from onemodel_tensors.apply import kernel, recorded_outputs
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.ops.arrays import zeros
+from onemodel_tensors.ops.comparison import ne
+from onemodel_tensors.ops.selection import where
 from onemodel_tensors.ops.sizes import axis_of, example, size_of
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
-__all__ = ["ValuesAndIndices", "argsort", "sort", "topk"]
+__all__ = ["ValuesAndIndices", "argsort", "median", "msort", "sort", "topk"]
 
 
 class ValuesAndIndices(NamedTuple):
@@ -85,3 +87,38 @@ def sort(
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The positions that :func:`sort` takes elements from."""
     return sort(input, dim, descending, stable).indices
+
+
+def msort(input: Tensor) -> Tensor:
+    """The elements in ascending order along axis 0."""
+    return sort(input, 0).values
+
+
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
+    """The middle element, the lower of two; with ``dim``, values and positions along the axis.
+
+    NaN comes out where there is one.
+
+    Raises:
+        BoundsError: there is no element.
+    """
+    if dim is None:
+        return median(input.reshape(-1), 0).values
+    x = input if input._array.ndim else input.reshape(1)
+    axis = axis_of(dim, x._array.ndim, "median")
+    if not x._array.shape[axis]:
+        raise BoundsError(
+            f"median: expected an element along axis {axis} of shape {x._array.shape}"
+        )
+    ordered = sort(x, axis)
+    middle = (x._array.shape[axis] - 1) // 2
+    last = ordered.values.narrow(axis, x._array.shape[axis] - 1, 1)
+    values = where(ne(last, last), last, ordered.values.narrow(axis, middle, 1))
+    indices = where(
+        ne(last, last),
+        ordered.indices.narrow(axis, x._array.shape[axis] - 1, 1),
+        ordered.indices.narrow(axis, middle, 1),
+    )
+    if not keepdim or not input._array.ndim:
+        values, indices = values.squeeze(axis), indices.squeeze(axis)
+    return ValuesAndIndices(values, indices)

@@ -8,7 +8,7 @@ from typing import Any
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError
-from onemodel_tensors.apply import array_of, recorded_outputs
+from onemodel_tensors.apply import array_of, link_outputs, recorded_outputs
 from onemodel_tensors.autograd.mode import is_grad_enabled
 from onemodel_tensors.ops.arrays import zeros
 from onemodel_tensors.ops.sizes import axis_of, example, size_of, sizes_of
@@ -136,9 +136,9 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     if input._asked() is not None:
         return tuple([select(input, axis, position) for position in range(input.shape[axis])])
     replays = [_Position(axis, position) for position in range(source.shape[axis])]
-    arrays = [replay(source) for replay in replays]
+    outs = tuple([Tensor(replay(source)) for replay in replays])
     saved = (source.shape, replays)
-    outs = recorded_outputs("Unbind", (input,), {"axis": axis}, arrays, _unbind_gradient, saved)
+    link_outputs("Unbind", (input,), {"axis": axis}, outs, _unbind_gradient, saved)
     _make_views(input, outs, replays)
     return outs
 
