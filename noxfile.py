@@ -76,6 +76,9 @@ EVERY_NAME = tuple(PACKAGES)
 
 LINT_REQUIREMENTS = ("ruff>=0.15", "import-linter>=2.3")
 TYPE_REQUIREMENTS = ("mypy>=1.18", "pytest>=8")
+DOCS_REQUIREMENTS = (
+    "mkdocs-material>=9.6", "mkdocstrings[python]>=1.0", "matplotlib>=3.9", "pytest>=8",
+)  # fmt: skip
 PEER_REQUIREMENTS = ("onnxruntime>=1.20",)
 
 
@@ -194,7 +197,7 @@ for _package in PACKAGES.values():
 
 def integration_requirements() -> tuple[str, ...]:
     """What the tests of all packages together need, the example included."""
-    return (f"./{DEMO}", *PEER_REQUIREMENTS, "pytest>=8", "hypothesis>=6.100")
+    return (f"./{DEMO}", *PEER_REQUIREMENTS, "pytest>=8", "hypothesis>=6.100", "mktestdocs>=0.2.4")
 
 
 @nox.session
@@ -229,6 +232,26 @@ def demo(session: nox.Session) -> None:
     """The main job on handwriting; options go behind ``--``, as ``-- --epochs 3``."""
     install(session, EVERY_NAME, f"./{DEMO}")
     session.run("python", "-m", "digit_lines", *session.posargs)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation in out/site, warnings as errors; generated pages must be up to date."""
+    install(session, EVERY_NAME, *DOCS_REQUIREMENTS)
+    for generator in ("operator_table", "docs/kernel_pages", "docs/comparison"):
+        session.run("python", f"tools/{generator}.py", "--check")
+    session.run(
+        "mkdocs", "build", "--strict", "--config-file", "tools/docs/mkdocs.yml",
+        env={"NO_MKDOCS_2_WARNING": "1"},
+    )  # fmt: skip
+
+
+@nox.session(name="docs-generate")
+def docs_generate(session: nox.Session) -> None:
+    """Write the generated pages and draw the pictures again."""
+    install(session, EVERY_NAME, *DOCS_REQUIREMENTS)
+    for generator in ("operator_table", "docs/kernel_pages", "docs/comparison", "docs/figures"):
+        session.run("python", f"tools/{generator}.py")
 
 
 @nox.session(name="example-custom-operator")

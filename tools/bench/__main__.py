@@ -9,11 +9,14 @@ differ. A second table has the cost of training steps, a third that of tracing.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import os
 import statistics
 import tempfile
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -21,6 +24,7 @@ from rich.progress import track
 from rich.table import Table
 
 import onemodel_tensors as om
+from machine import described
 from steps import STEPS, StepCost, step_cost
 from tracing import TraceCost, trace_cost
 from turns import medians
@@ -109,6 +113,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=[], help="parts of workload names")
     parser.add_argument("--threads", nargs="*", type=int, default=sorted({1, os.cpu_count() or 1}))
     parser.add_argument("--seconds", type=float, default=3.0, help="for each workload")
+    parser.add_argument("--json", type=Path, help="write the figures to this file too")
     options = parser.parse_args()
 
     def wanted(name: str) -> bool:
@@ -120,6 +125,7 @@ def main() -> None:
         names = ", ".join(workload.name for workload in (*WORKLOADS, *STEPS))
         parser.error(f"--only: no workload has such a name; there are {names}")
     console = Console()
+    results: dict[str, Any] = {**described(), "sessions": {}, "steps": {}, "traces": {}}
     with tempfile.TemporaryDirectory() as folder:
         files = [
             (workload, save(workload, Path(folder)))
@@ -132,16 +138,24 @@ def main() -> None:
                 )
                 for workload, file in track(files, "measuring", console=console, transient=True)
             }
+            results["sessions"][str(threads)] = rows
             if rows:
                 print_table(rows, threads, console)
             taken = {
                 workload.name: (step_cost(workload, threads, options.seconds), workload.most)
                 for workload in track(steps, "training", console=console, transient=True)
             }
+            results["steps"][str(threads)] = {
+                name: {**asdict(cost), "target": most} for name, (cost, most) in taken.items()
+            }
             if taken:
                 print_step_table(taken, threads, console)
     if chosen:
-        print_trace_table({workload.name: trace_cost(workload) for workload in chosen}, console)
+        costs = {workload.name: trace_cost(workload) for workload in chosen}
+        results["traces"] = {name: asdict(cost) for name, cost in costs.items()}
+        print_trace_table(costs, console)
+    if options.json is not None:
+        options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,12 @@
-"""Arrays, deterministic kernels, operator facts and the plan executor of OneModel."""
+"""Arrays, deterministic kernels, operator facts and the plan executor of OneModel.
+
+>>> from onemodel_kernels import Array, Kernel
+>>> x = Array.full((2, 3), 2.0, "float32")
+>>> Kernel("ReduceSum", axes=(1,), keepdims=0)(x).tolist()
+[6.0, 6.0]
+>>> Kernel("Transpose", perm=(1, 0)).infer([("float32", (2, 3))])
+[('float32', (3, 2))]
+"""
 
 from onemodel_kernels import errors
 from onemodel_kernels._native import (

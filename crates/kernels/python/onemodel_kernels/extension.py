@@ -4,6 +4,17 @@ An operator is a pair of a domain and a name. :func:`register` takes its facts (
 :class:`~onemodel_kernels.ops.OpSpec`) and what computes it: a Python function, a function compiled
 from Rust or C, or other operators. From then on ``Kernel("domain::Name")`` prepares it, a session
 runs it, and ``ops.find("domain::Name")`` finds its facts.
+
+>>> from onemodel_kernels import Array, Kernel
+>>> from onemodel_kernels.ops import InputSpec, OpSpec
+>>> square = Kernel("Square")
+>>> facts = OpSpec(
+...     "Quartic", (InputSpec("x"),), (InputSpec("y"),),
+...     lambda call: [(call.dtype(), call.shape())], domain="com.example.doctest",
+... )
+>>> spec = register(facts, lambda x: square(square(x)))
+>>> Kernel("com.example.doctest::Quartic")(Array.full((2,), 3.0, "float32")).tolist()
+[81.0, 81.0]
 """
 
 from __future__ import annotations

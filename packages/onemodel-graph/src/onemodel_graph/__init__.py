@@ -1,8 +1,14 @@
 """Load an ONNX or OneModel file, plan it and run it: fast, or bit for bit the same everywhere.
 
 >>> import onemodel_graph as og
->>> session = og.Session.load("model.onnx", mode="exact")   # doctest: +SKIP
->>> (y,) = session.run({"x": x})                            # doctest: +SKIP
+>>> builder = og.GraphBuilder()
+>>> x = builder.add_input("x", "float32", ("n",))
+>>> (y,) = builder.add_node("Relu", [x], ["y"], types=[("float32", ("n",))])
+>>> builder.add_output(y)
+>>> session = og.Session(builder.build(), mode="exact")     # or the path of a file
+>>> (y,) = session.run({"x": [-1.0, 2.0]})
+>>> y.tolist()
+[0.0, 2.0]
 """
 
 from __future__ import annotations

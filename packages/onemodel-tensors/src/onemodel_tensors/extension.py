@@ -1,4 +1,20 @@
-"""Operators of your own on tensors: computed, differentiated and recorded like the library's."""
+"""Operators of your own on tensors: computed, differentiated and recorded like the library's.
+
+>>> import onemodel_tensors as om
+>>> from onemodel_kernels import Kernel
+>>> from onemodel_kernels.extension import register
+>>> from onemodel_kernels.ops import InputSpec, OpSpec
+>>> facts = OpSpec(
+...     "Twice", (InputSpec("x"),), (InputSpec("y"),),
+...     lambda call: [(call.dtype(), call.shape())], domain="com.example.doctest",
+... )
+>>> spec = register(facts, lambda x: Kernel("Add")(x, x))
+>>> twice = operator("com.example.doctest::Twice", lambda call, dy: dy + dy)
+>>> x = om.tensor([1.0, 2.0], requires_grad=True)
+>>> twice(x).sum().backward()
+>>> x.grad.tolist()
+[2.0, 2.0]
+"""
 
 from __future__ import annotations
 
