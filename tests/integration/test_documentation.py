@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,6 +31,7 @@ PACKAGES = (
     "onemodel_trace",
     "onemodel_training",
 )
+COMMAND = re.compile(r"^    python (-m onemodel_graph .*)$", re.MULTILINE)
 RUN = """
 import sys
 from mktestdocs import check_md_file
@@ -44,6 +47,12 @@ def test_the_blocks_of_a_page_run_one_after_the_other(page: Path, tmp_path: Path
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+    for line in COMMAND.findall(page.read_text(encoding="utf-8")):
+        done = subprocess.run(
+            [sys.executable, *shlex.split(line, comments=True)],
+            cwd=tmp_path, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, line + done.stdout + done.stderr
 
 
 def modules() -> Iterator[str]:

@@ -24,7 +24,7 @@ class ModelFormat(enum.Enum):
 
     @classmethod
     def of(cls, path: str | os.PathLike[str]) -> ModelFormat:
-        """The form that a file name asks for: ``.onnx``, or ``.om`` and ``.safetensors``.
+        """The form that a file name asks for: ``.onnx``; or ``.om1``, ``.om`` and ``.safetensors``.
 
         Raises:
             AttributeValueError: for another ending.
@@ -32,10 +32,10 @@ class ModelFormat(enum.Enum):
         suffix = Path(path).suffix.lower()
         if suffix == ".onnx":
             return cls.ONNX
-        if suffix in (".om", ".safetensors"):
+        if suffix in (".om1", ".om", ".safetensors"):
             return cls.V1
         raise AttributeValueError(
-            f"{str(path)!r}: the name of a model file ends in .onnx, .om or .safetensors, not {suffix!r}"
+            f"{str(path)!r}: the name of a model file ends in .onnx, .om1, .om or .safetensors, not {suffix!r}"
         )
 
 

@@ -67,9 +67,10 @@ def test_compare_finds_the_first_difference(path, tmp_path):
 
 def test_convert_and_optimize(path, tmp_path):
     call("convert", path, tmp_path / "model.om")
+    call("convert", path, tmp_path / "model.om1")
     call("optimize", tmp_path / "model.om", tmp_path / "small.safetensors")
     want = og.Session(path).run(X)[0]
-    for name in ("model.om", "small.safetensors"):
+    for name in ("model.om", "model.om1", "small.safetensors"):
         np.testing.assert_array_equal(og.Session(tmp_path / name).run(X)[0], want)
 
 
@@ -77,7 +78,7 @@ def test_convert_and_optimize(path, tmp_path):
     ("arguments", "words"),
     [
         (["inspect", "nothing.onnx"], "cannot read 'nothing.onnx'"),
-        (["convert", "MODEL", "model.txt"], ".onnx, .om or .safetensors"),
+        (["convert", "MODEL", "model.txt"], ".onnx, .om1, .om or .safetensors"),
         (["run", "MODEL", "--size", "N"], "NAME=NUMBER"),
         (["run", "MODEL", "--mode", "quick"], "'fast', 'exact'"),
         (["run", "MODEL", "-i", "gone.npy"], "no such file"),

@@ -31,7 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 console = Console()
-ModelPath = Annotated[Path, typer.Argument(help="A model: .onnx, .om or .safetensors.")]
+ModelPath = Annotated[Path, typer.Argument(help="A model: .onnx, .om1, .om or .safetensors.")]
 Mode = Annotated[str, typer.Option(help="fast or exact.")]
 Threads = Annotated[int | None, typer.Option(help="Threads; all that are free without it.")]
 Size = Annotated[list[str] | None, typer.Option("--size", help="A symbol's size: NAME=NUMBER.")]
@@ -249,7 +249,7 @@ def _difference(a: Any, b: Any, tolerance: float) -> tuple[bool, float, str]:
 @app.command()
 def convert(
     model: ModelPath,
-    target: Annotated[Path, typer.Argument(help="Where to: .onnx, .om or .safetensors.")],
+    target: Annotated[Path, typer.Argument(help="Where to: .onnx, .om1, .om or .safetensors.")],
 ) -> None:
     """Writes a model in another form."""
     ModelFormat.of(target)
@@ -260,7 +260,7 @@ def convert(
 @app.command()
 def optimize(
     model: ModelPath,
-    target: Annotated[Path, typer.Argument(help="Where to: .onnx, .om or .safetensors.")],
+    target: Annotated[Path, typer.Argument(help="Where to: .onnx, .om1, .om or .safetensors.")],
     mode: Annotated[str, typer.Option(help="exact: no pass may change a bit.")] = "exact",
 ) -> None:
     """Writes a model after the passes that a session runs."""
