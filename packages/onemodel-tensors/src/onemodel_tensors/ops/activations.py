@@ -6,6 +6,7 @@ from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import recording
 from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.layouts import in_blocks, through_plain
 from onemodel_tensors.ops.arithmetic import div, mul, neg, sub
 from onemodel_tensors.ops.arrays import (
     ADD,
@@ -82,6 +83,7 @@ def _by_kernel(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel(f"{record.operator}Grad", **record.attributes)(record.saved[0], g),)
 
 
+@in_blocks
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(x, 0)``; NaN stays NaN. Its gradient at 0 is 0. Integers are allowed."""
     if inplace:
@@ -106,6 +108,7 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     return hardtanh(input, 0.0, 6.0, inplace)
 
 
+@in_blocks
 def hardtanh(
     input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False
 ) -> Tensor:
@@ -129,16 +132,19 @@ def _hardtanh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (masked(AND(GREATER(x, low), LESS(x, high)), g),)
 
 
+@in_blocks
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``; the gradient at 0 is the slope."""
     return _elementwise("LeakyRelu", input, {"alpha": float(negative_slope)}, _by_kernel, inplace)
 
 
+@in_blocks
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``alpha * (e**x - 1)``."""
     return _elementwise("Elu", input, {"alpha": float(alpha)}, _by_kernel, inplace)
 
 
+@in_blocks
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """``max(x, 0) + min(alpha * (e**(x / alpha) - 1), 0)``.
 
@@ -156,6 +162,7 @@ def _celu_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (WHERE(GREATER(x, number(0.0, x.dtype)), g, MUL(g, slope)),)
 
 
+@in_blocks
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """``scale * (max(x, 0) + min(alpha * (e**x - 1), 0))`` with the constants of Klambauer et al., 2017."""
     attributes = {"alpha": _SELU_ALPHA, "gamma": _SELU_SCALE}
@@ -169,6 +176,7 @@ def _selu_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (MUL(g, scaled(slope, _SELU_SCALE)),)
 
 
+@in_blocks
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     """``x * Phi(x)`` with the normal distribution function; +inf gives +inf.
 
@@ -186,16 +194,19 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
     return _elementwise("Gelu", input, {"approximate": approximate}, _by_kernel, False)
 
 
+@in_blocks
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * sigmoid(x)``."""
     return _elementwise("Silu", input, NO_ATTRIBUTES, _by_kernel, inplace)
 
 
+@in_blocks
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * tanh(log(1 + e**x))``."""
     return _elementwise("Mish", input, NO_ATTRIBUTES, _by_kernel, inplace)
 
 
+@in_blocks
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """``log(1 + e**(beta * x)) / beta``; ``x`` itself where ``beta * x`` is above ``threshold``."""
     if beta == 1.0 and threshold == 20.0:
@@ -206,6 +217,7 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
     return result
 
 
+@in_blocks
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """``min(max(x / 6 + 1/2, 0), 1)``."""
     return _elementwise(
@@ -213,11 +225,13 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     )
 
 
+@in_blocks
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """``x * hardsigmoid(x)``."""
     return _elementwise("HardSwish", input, NO_ATTRIBUTES, _by_kernel, inplace)
 
 
+@in_blocks
 def softsign(input: Tensor) -> Tensor:
     """``x / (1 + |x|)``."""
     return _elementwise("Softsign", input, NO_ATTRIBUTES, _softsign_gradient, False)
@@ -228,6 +242,7 @@ def _softsign_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SQUARE(ADD(kernel("Abs")(x), number(1.0, x.dtype)))),)
 
 
+@in_blocks
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x`` where ``|x| > lambd``, else 0; NaN stays NaN."""
     return _elementwise(
@@ -235,6 +250,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     )
 
 
+@in_blocks
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """``x - lambd`` above ``lambd``, ``x + lambd`` below ``-lambd``, else 0; NaN stays NaN.
 
@@ -253,16 +269,19 @@ def _shrink_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (masked(NOT(inside), g),)
 
 
+@in_blocks
 def tanhshrink(input: Tensor) -> Tensor:
     """``x - tanh(x)``."""
     return sub(input, tanh(input))
 
 
+@in_blocks
 def logsigmoid(input: Tensor) -> Tensor:
     """``log(sigmoid(x))``, computed as ``-softplus(-x)``."""
     return neg(_elementwise("Softplus", neg(input), NO_ATTRIBUTES, _by_kernel, False))
 
 
+@in_blocks
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """``x`` where it is above ``threshold``, else ``value``."""
     if inplace:
@@ -273,6 +292,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
     return result
 
 
+@through_plain
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """``x`` where positive, else ``weight * x``, one weight for all or for each channel.
 

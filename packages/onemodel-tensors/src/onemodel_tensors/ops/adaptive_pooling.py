@@ -8,6 +8,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.layouts import through_plain
 from onemodel_tensors.ops.arrays import DIV, number
 from onemodel_tensors.ops.joining import cat
 from onemodel_tensors.ops.permuting import movedim
@@ -38,11 +39,13 @@ _AVERAGE = {1: avg_pool1d, 2: avg_pool2d, 3: avg_pool3d}
 _MAXIMUM = {1: max_pool1d, 2: max_pool2d, 3: max_pool3d}
 
 
+@through_plain
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over as many windows of one axis; see :func:`adaptive_avg_pool2d`."""
     return _average(input, output_size, 1)
 
 
+@through_plain
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over windows that divide each axis as evenly as possible.
 
@@ -58,21 +61,25 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
     return _average(input, output_size, 2)
 
 
+@through_plain
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
     """The mean over windows of three axes; see :func:`adaptive_avg_pool2d`."""
     return _average(input, output_size, 3)
 
 
+@through_plain
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
     """The maximum over as many windows of one axis; see :func:`adaptive_max_pool2d`."""
     return _maximum(input, output_size, return_indices, 1)
 
 
+@through_plain
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
     """The maximum over windows that divide each axis as evenly as possible; see :func:`adaptive_avg_pool2d`."""
     return _maximum(input, output_size, return_indices, 2)
 
 
+@through_plain
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor:
     """The maximum over windows of three axes; see :func:`adaptive_max_pool2d`."""
     return _maximum(input, output_size, return_indices, 3)

@@ -9,6 +9,7 @@ from onemodel_kernels.errors import AttributeValueError, DtypeError
 from onemodel_tensors import recording
 from onemodel_tensors.apply import kernel, linked, recorded
 from onemodel_tensors.dtypes import category
+from onemodel_tensors.layouts import is_blocked
 from onemodel_tensors.ops.arrays import ADD, DIV, MUL, NEG, SUB, sum_to
 from onemodel_tensors.ops.promotion import operands, result_type
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
@@ -23,6 +24,9 @@ def add(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
     Determinism: one correctly rounded operation an element; integers wrap.
     """
     if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        if is_blocked(input):
+            blocked: Tensor = input.add(other * alpha)
+            return blocked
         input, other = operands("add", input, other)
     x, y = input._array, other._array
     if alpha != 1:
@@ -57,6 +61,9 @@ def sub(input: Tensor | float, other: Any, *, alpha: float = 1) -> Tensor:
         DtypeError: both are bool.
     """
     if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        if is_blocked(input):
+            blocked: Tensor = input.sub(other * alpha)
+            return blocked
         input, other = operands("sub", input, other)
     x, y = input._array, other._array
     if alpha != 1:
@@ -93,6 +100,9 @@ def rsub(input: Tensor, other: Any, *, alpha: float = 1) -> Tensor:
 def mul(input: Tensor | float, other: Any) -> Tensor:
     """``input * other`` with broadcasting and promotion; bools give their conjunction."""
     if not (isinstance(other, Tensor) and isinstance(input, Tensor)):
+        if is_blocked(input):
+            blocked: Tensor = input.mul(other)
+            return blocked
         input, other = operands("mul", input, other)
     x, y = input._array, other._array
     if x.dtype != y.dtype:

@@ -11,6 +11,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError
 from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.layouts import through_plain
 from onemodel_tensors.ops.arrays import reduce_sum
 from onemodel_tensors.ops.sizes import pair
 from onemodel_tensors.record import BackwardRecord, Gradients
@@ -19,6 +20,7 @@ from onemodel_tensors.tensor import Tensor
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
 
 
+@through_plain
 def conv1d(
     input: Tensor,
     weight: Tensor,
@@ -32,6 +34,7 @@ def conv1d(
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 1)
 
 
+@through_plain
 def conv2d(
     input: Tensor,
     weight: Tensor,
@@ -64,6 +67,7 @@ def conv2d(
     return _convolution(input, weight, bias, stride, padding, dilation, groups, 2)
 
 
+@through_plain
 def conv3d(
     input: Tensor,
     weight: Tensor,
@@ -213,6 +217,7 @@ def _bias_gradient(g: Array) -> Array:
     return reduce_sum(g, (0, *range(2, g.ndim)), False)
 
 
+@through_plain
 def conv_transpose1d(
     input: Tensor,
     weight: Tensor,
@@ -227,6 +232,7 @@ def conv_transpose1d(
     return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 1)
 
 
+@through_plain
 def conv_transpose2d(
     input: Tensor,
     weight: Tensor,
@@ -260,6 +266,7 @@ def conv_transpose2d(
     return _transposed(input, weight, bias, stride, padding, output_padding, groups, dilation, 2)
 
 
+@through_plain
 def conv_transpose3d(
     input: Tensor,
     weight: Tensor,

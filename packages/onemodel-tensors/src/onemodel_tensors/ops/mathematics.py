@@ -11,6 +11,7 @@ import math
 from onemodel_kernels import Array, Kernel
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
+from onemodel_tensors.layouts import in_blocks
 from onemodel_tensors.ops.arrays import (
     ADD,
     DIV,
@@ -380,6 +381,7 @@ def _atanh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (DIV(g, SUB(_one(x), SQUARE(x))),)
 
 
+@in_blocks
 def tanh(input: Tensor) -> Tensor:
     """``(e**x - e**-x) / (e**x + e**-x)``."""
     return _from_output("Tanh", input, _tanh_gradient)
@@ -389,6 +391,7 @@ def _tanh_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel("TanhGrad")(record.saved[0], g),)
 
 
+@in_blocks
 def sigmoid(input: Tensor) -> Tensor:
     """``1 / (1 + e**-x)``."""
     return _from_output("Sigmoid", input, _sigmoid_gradient)

@@ -12,6 +12,7 @@ from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.autograd.mode import no_grad
+from onemodel_tensors.layouts import through_plain
 from onemodel_tensors.ops.arithmetic import add, mul
 from onemodel_tensors.ops.arrays import ADD, MUL, SUB, cast, number, reduce_sum, scaled
 from onemodel_tensors.ops.promotion import require_floating
@@ -42,6 +43,7 @@ def _check_vector(tensor: Tensor | None, shape: tuple[int, ...], name: str, oper
         )
 
 
+@through_plain
 def batch_norm(
     input: Tensor,
     running_mean: Tensor | None,
@@ -232,6 +234,7 @@ def _rms_norm_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return kernel("RMSNormGrad", axis=record.attributes["axis"])(*record.saved, g)  # type: ignore[no-any-return]
 
 
+@through_plain
 def group_norm(
     input: Tensor,
     num_groups: int,
@@ -275,6 +278,7 @@ def _group_norm_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return run(*record.saved, g)  # type: ignore[no-any-return]
 
 
+@through_plain
 def instance_norm(
     input: Tensor,
     running_mean: Tensor | None = None,

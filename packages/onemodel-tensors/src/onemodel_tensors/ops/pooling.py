@@ -8,6 +8,7 @@ from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.apply import kernel, recorded
 from onemodel_tensors.dtypes import FLOATING
+from onemodel_tensors.layouts import through_plain
 from onemodel_tensors.ops.arithmetic import mul
 from onemodel_tensors.ops.sizes import pair
 from onemodel_tensors.record import BackwardRecord, Gradients
@@ -25,6 +26,7 @@ __all__ = [
 ]
 
 
+@through_plain
 def max_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -38,6 +40,7 @@ def max_pool1d(
     return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 1)
 
 
+@through_plain
 def max_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -65,6 +68,7 @@ def max_pool2d(
     return _max_pool(input, kernel_size, stride, padding, dilation, ceil_mode, return_indices, 2)
 
 
+@through_plain
 def max_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -148,6 +152,7 @@ def _max_pool_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel("MaxPoolGrad", input_shape=shape)(g, indices),)
 
 
+@through_plain
 def avg_pool1d(
     input: Tensor,
     kernel_size: Any,
@@ -160,6 +165,7 @@ def avg_pool1d(
     return _avg_pool(input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
 
 
+@through_plain
 def avg_pool2d(
     input: Tensor,
     kernel_size: Any,
@@ -189,6 +195,7 @@ def avg_pool2d(
     )
 
 
+@through_plain
 def avg_pool3d(
     input: Tensor,
     kernel_size: Any,
@@ -244,6 +251,7 @@ def _avg_pool_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (kernel("AveragePoolGrad", input_shape=record.saved[0], **record.attributes)(g),)
 
 
+@through_plain
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:
@@ -251,6 +259,7 @@ def lp_pool1d(
     return _lp_pool(input, norm_type, kernel_size, stride, ceil_mode, 1)
 
 
+@through_plain
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
 ) -> Tensor:

@@ -14,6 +14,7 @@ from onemodel_tensors.dtypes import (
     get_default_dtype,
     promote_types,
 )
+from onemodel_tensors.layouts import LayoutError, is_blocked
 from onemodel_tensors.ops.arrays import number
 from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.recording import SymbolicSize
@@ -49,6 +50,11 @@ def plain_number(value: Any, operator: str) -> Any:
         return value
     if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):
         return value.item()
+    if is_blocked(value):
+        raise LayoutError(
+            f"{operator}: expected tensors of one layout, got a plain one and one of shape {value.shape} in "
+            f"{value.layout}; convert one of them with to_blocked() or to_plain()"
+        )
     raise TypeError(
         f"{operator}: expected a tensor or a number, got {type(value).__name__}; "
         "from_numpy() and tensor() make tensors of arrays and sequences"

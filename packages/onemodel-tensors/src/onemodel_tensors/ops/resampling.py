@@ -8,6 +8,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, ShapeError, UnsupportedError
 from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.layouts import through_plain
 from onemodel_tensors.ops.adaptive_pooling import (
     adaptive_avg_pool1d,
     adaptive_avg_pool2d,
@@ -32,6 +33,7 @@ _RANKS = {
 _AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
 
 
+@through_plain
 def interpolate(
     input: Tensor,
     size: Any = None,
