@@ -22,6 +22,7 @@ from typing import Any
 import onemodel_tensors as om
 from onemodel_kernels import ops
 from onemodel_tensors import functional as F
+from onemodel_tensors import layouts
 from onemodel_trace import TraceException, Tracer
 from onemodel_trace.lowerings import registry
 from onemodel_trace.testing import Case, all_cases
@@ -61,7 +62,8 @@ SYMBOLS = {2: "B", 3: "N", 5: "T", 9: "H", 11: "W"}
 SIZE_ONLY = {"Shape", "Squeeze", "Concat", "Mul", "Add", "Sub", "Div", "Mod", "Max", "Min"}
 MAKES_A_CONSTANT = {"arange", "as_tensor", "eye", "full", "full_like", "new_zeros", "numel", "ones",
                     "ones_like", "zeros", "zeros_like"}  # fmt: skip
-SILENT = MAKES_A_CONSTANT | {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d"}
+SILENT = MAKES_A_CONSTANT | {"alpha_dropout", "dropout", "dropout1d", "dropout2d", "dropout3d",
+                            "drop_path", "detach"}  # fmt: skip
 CALLED_AS = {"bool": "to_bool", "float": "to_float32", "to": "to_float64", "vdot": "dot"}
 
 
@@ -97,7 +99,9 @@ def called_by_case() -> str:
     while frame.f_back is not None:
         if CASES in frame.f_code.co_filename.replace("\\", "/"):
             return name
-        name, frame = frame.f_code.co_name, frame.f_back
+        if frame.f_code.co_filename != layouts.__file__:
+            name = frame.f_code.co_name
+        frame = frame.f_back
     return ""
 
 
