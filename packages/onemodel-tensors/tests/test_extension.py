@@ -12,7 +12,7 @@ import onemodel_tensors as om
 from onemodel_kernels import Array
 from onemodel_kernels.errors import OneModelError, ShapeError, UnsupportedError, UsageError
 from onemodel_kernels.extension import register
-from onemodel_kernels.ops import Attribute, Call, Emitter, InputSpec, OpSpec
+from onemodel_kernels.ops import Attribute, Call, Emitter, InputSpec, OpSpec, extents
 from onemodel_tensors.extension import GradientCall, operator
 
 
@@ -43,6 +43,16 @@ register(
         {"scale": Attribute("float", 1.0)},
         domain="test.tensors",
         decompose=_split,
+    )
+)
+register(
+    OpSpec(
+        "Flat",
+        ONE,
+        (InputSpec("y"),),
+        lambda call: [(call.dtype(), (extents.product(call.shape()),))],
+        domain="test.tensors",
+        decompose=lambda emit, call, inputs: emit.emit("Reshape", inputs[0], shape=(-1,)),
     )
 )
 
@@ -93,6 +103,15 @@ def test_a_gradient_that_is_the_operands_memory_is_not_summed_into() -> None:
     assert x.tolist() == [2.0]
     assert x.grad is not None
     assert x.grad.tolist() == [4.0]
+
+
+def test_a_result_shares_no_memory_with_an_operand() -> None:
+    flat = operator("test.tensors::Flat", lambda call, dy: dy.reshape(call.inputs[0].shape))
+    x = om.ones(2, 3)
+    flat(x).fill_(5.0)
+    assert x.tolist() == [[1.0] * 3] * 2
+    leaf = om.ones(2, 3, dtype="float64").requires_grad_()
+    assert om.gradcheck(lambda x: flat(x).square(), (leaf,))
 
 
 def test_a_write_into_an_operand_before_the_backward_pass_is_an_error() -> None:

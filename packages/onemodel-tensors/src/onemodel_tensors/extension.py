@@ -110,7 +110,12 @@ class Operator:
         spec.check(recorded)
         now = {key: _now(value) for key, value in recorded.items()}
         arrays = [None if t is None else t._array for t in inputs]
-        outputs = _compute(spec, arrays, now)
+        # A result is never a view that autograd does not know of.
+        given_storages = {a.storage_id for a in arrays if a is not None}
+        outputs = [
+            made.copy() if made.storage_id in given_storages else made
+            for made in _compute(spec, arrays, now)
+        ]
         differentiable = sum(1 for _ in _leading_floats(outputs))
         defaults = {key: value for key, value in spec.defaults.items() if value is not None}
         results = recorded_outputs(
@@ -209,7 +214,7 @@ class _Eager:
 
     def emit(self, operator: str, *inputs: Array | None, **attributes: Any) -> Any:
         spec = ops.get(operator)
-        if spec.in_shape and spec.kernel is None:
+        if spec.in_shape:
             source = inputs[0]
             if source is None:
                 raise ShapeError(f"{operator}: expected an input, got none")
