@@ -1,135 +1,102 @@
 """The sessions of the repository; ``nox --list`` shows them, ``nox -s tests`` runs all tests.
 
 Every session installs built wheels, never the tree: a file that a wheel forgets fails here. Wheels
-are built once for each state of their sources and kept in ``.wheelhouse``.
+are built once for each state of their sources and kept in ``.wheelhouse``. All but the sessions of
+other versions (``oldest-*``, ``prerelease``) install what ``.ci/constraints.txt`` locks. Groups run
+by tag: ``nox -t unit``, ``nox -t oldest``, ``nox -t isolation``, ``nox -t python3.13``.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+import sys
 from pathlib import Path
 
 import nox
 
 ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from distributions import (  # noqa: E402 (found through the line above)
+    AUDIT_REQUIREMENTS,
+    BUILD_REQUIREMENTS,
+    DOCS_REQUIREMENTS,
+    LINT_REQUIREMENTS,
+    LOCK_REQUIREMENTS,
+    PACKAGES,
+    PEER_REQUIREMENTS,
+    PYTHONS,
+    TEST_REQUIREMENTS,
+    TYPE_REQUIREMENTS,
+    Package,
+    closure,
+    foreign_floors,
+    oldest_release,
+    sibling,
+    source_hash,
+)
+
 WHEELHOUSE = ROOT / ".wheelhouse"
+CONSTRAINTS = ".ci/constraints.txt"
 DEMO = "examples/digit_lines"
 CUSTOM_OPERATOR = "examples/custom_operator"
+BATCH_INFERENCE = "examples/batch_inference"
+EVERY_NAME = tuple(PACKAGES)
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["tests"]
 nox.options.error_on_missing_interpreters = True
 
 
-@dataclass(frozen=True)
-class Package:
-    """One distribution.
-
-    Args:
-        name: its short name.
-        folder: where its pyproject.toml is.
-        needs: the siblings that it declares.
-        tests: its test folder, below its own.
-        of_extras: its modules that need an optional extra.
-    """
-
-    name: str
-    folder: str
-    needs: tuple[str, ...] = ()
-    tests: str = "tests"
-    of_extras: tuple[str, ...] = ()
-
-    @property
-    def module(self) -> str:
-        return f"onemodel_{self.name}"
-
-    @property
-    def project(self) -> dict[str, object]:
-        return nox.project.load_toml(ROOT / self.folder / "pyproject.toml")
-
-    @property
-    def test_requirements(self) -> list[str]:
-        return nox.project.dependency_groups(self.project, "test")
-
-    @property
-    def test_folder(self) -> str:
-        return f"{self.folder}/{self.tests}"
-
-
-PACKAGES = {
-    package.name: package
-    for package in (
-        Package("kernels", "crates/kernels", tests="tests/python"),
-        Package("tensors", "packages/onemodel-tensors", ("kernels",)),
-        Package(
-            "graph", "packages/onemodel-graph", ("kernels",), of_extras=("onemodel_graph.cli.app",)
-        ),
-        Package("trace", "packages/onemodel-trace", ("tensors", "graph")),
-        Package("training", "packages/onemodel-training", ("tensors", "trace")),
-    )
-}
-EVERY_NAME = tuple(PACKAGES)
-
-LINT_REQUIREMENTS = ("ruff>=0.15", "import-linter>=2.3")
-TYPE_REQUIREMENTS = ("mypy>=1.18", "pytest>=8")
-DOCS_REQUIREMENTS = (
-    "mkdocs-material>=9.6", "mkdocstrings[python]>=1.0", "matplotlib>=3.9", "pytest>=8",
-)  # fmt: skip
-PEER_REQUIREMENTS = ("onnxruntime>=1.20",)
-
-
-def closure(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The packages with all the siblings that they need, providers first."""
-    wanted = set(names)
-    while more := {need for name in wanted for need in PACKAGES[name].needs} - wanted:
-        wanted |= more
-    return tuple(name for name in EVERY_NAME if name in wanted)
-
-
 def environment() -> dict[str, str]:
-    """The environment of every build: rustup's folder is on the path even if the shell lacks it."""
+    """The environment of every build: locked build tools, and rustup's folder on the path."""
     cargo = str(Path.home() / ".cargo" / "bin")
-    return {"PATH": f"{os.environ.get('PATH', '')}{os.pathsep}{cargo}"}
+    locked = str(ROOT / CONSTRAINTS)
+    return {
+        "PATH": f"{os.environ.get('PATH', '')}{os.pathsep}{cargo}",
+        "PIP_CONSTRAINT": locked,
+        "PIP_BUILD_CONSTRAINT": locked,
+    }
 
 
-def source_hash(folder: Path) -> str:
-    """A hash over the names and bytes of all that a wheel is built from."""
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", str(folder)],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout  # fmt: skip
-    digest = hashlib.sha256()
-    for name in sorted(filter(None, listing.split("\0"))):
-        file = ROOT / name
-        if "/tests/" in name or not file.is_file():
-            continue
-        content = file.read_bytes()
-        digest.update(f"{name}\0{len(content)}\0".encode())
-        digest.update(content)
-    return digest.hexdigest()[:16]
+def build_wheel(session: nox.Session, source: Path, folder: Path) -> str:
+    """The wheel of a source folder, built into ``folder`` unless it is there."""
+    if not list(folder.glob("*.whl")):
+        session.run(
+            "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder),
+            str(source), env=environment(),
+        )  # fmt: skip
+    return str(next(folder.glob("*.whl")))
 
 
 def wheel(session: nox.Session, package: Package) -> str:
     """The path of the package's wheel, built now unless these sources have been built before."""
     shelf = WHEELHOUSE / package.name
     folder = shelf / source_hash(ROOT / package.folder)
-    if not list(folder.glob("*.whl")):
+    if not folder.exists():
         shutil.rmtree(shelf, ignore_errors=True)
-        session.run(
-            "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder),
-            str(ROOT / package.folder), env=environment(),
-        )  # fmt: skip
-    return str(next(folder.glob("*.whl")))
+    return build_wheel(session, ROOT / package.folder, folder)
+
+
+def released_wheel(session: nox.Session, package: Package, version: str) -> str:
+    """The wheel of a tagged release, built from the tag's sources."""
+    shelf = WHEELHOUSE / "released" / f"{package.name}-{version}"
+    sources = shelf / "sources"
+    if not sources.exists():
+        sources.mkdir(parents=True)
+        tag = f"{package.distribution}-v{version}"
+        command = ["git", "archive", tag, package.folder]
+        archive = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
+        subprocess.run(["tar", "-x", "-C", str(sources)], input=archive, check=True)
+    return build_wheel(session, sources / package.folder, shelf / "wheel")
 
 
 def install(session: nox.Session, names: tuple[str, ...], *requirements: str) -> None:
-    """Install the wheels of the packages and of the siblings that they need."""
+    """Install the wheels of the packages and of the siblings that they need, and locked versions."""
     wheels = [wheel(session, PACKAGES[name]) for name in closure(names)]
-    session.install(*wheels, *requirements)
+    session.install(*wheels, *requirements, "--constraint", CONSTRAINTS)
 
 
 def run_pytest(session: nox.Session, *arguments: str) -> None:
@@ -146,6 +113,7 @@ def run_lint(session: nox.Session) -> None:
     session.run("python", "tools/check_operators.py")
     session.run("python", "tools/api_snapshot.py")
     session.run("python", "tools/operator_table.py", "--check")
+    session.run("python", "tools/lock.py", "--check")
 
 
 def run_types(session: nox.Session) -> None:
@@ -172,8 +140,18 @@ def run_isolation(session: nox.Session, package: Package) -> None:
     session.run("python", "-W", "error", "-P", *script, *lists)
 
 
+def interpreter(version: str) -> str | None:
+    """The path of a Python of this version, if there is one."""
+    for folder in sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin"), reverse=True):
+        if (folder / "python").exists():
+            return str(folder / "python")
+    path = shutil.which(f"python{version}")
+    # A shim of pyenv is there for versions that cannot be run.
+    return path if path is not None and "shims" not in path else None
+
+
 def make_unit(package: Package) -> None:
-    @nox.session(name=f"unit-{package.name}")
+    @nox.session(name=f"unit-{package.name}", tags=["unit"])
     def unit(session: nox.Session) -> None:
         install(session, (package.name,), *package.test_requirements)
         run_pytest(session, package.test_folder, *session.posargs)
@@ -181,8 +159,84 @@ def make_unit(package: Package) -> None:
     unit.__doc__ = f"The tests of {package.module} on its wheel and its siblings' wheels."
 
 
+def make_unit_on(package: Package, version: str) -> None:
+    python = interpreter(version)
+
+    @nox.session(
+        name=f"unit-{package.name}-{version}",
+        tags=[f"python{version}"],
+        python=python or False,
+        default=False,
+    )
+    def unit(session: nox.Session) -> None:
+        if python is None:
+            session.skip(f"there is no Python {version} on this machine")
+        install(session, (package.name,), *package.test_requirements)
+        run_pytest(session, package.test_folder, *session.posargs)
+
+    unit.__doc__ = f"unit-{package.name} on Python {version}, where it is installed."
+
+
+def make_oldest(package: Package) -> None:
+    python = interpreter(PYTHONS[0])
+
+    @nox.session(name=f"oldest-{package.name}", tags=["oldest"], python=python or False)
+    def oldest(session: nox.Session) -> None:
+        if python is None:
+            session.skip(f"there is no Python {PYTHONS[0]} on this machine")
+        names = closure((package.name,))
+        wheels, expected = oldest_siblings(session, package)
+        pins = {name: f"{name}=={version}" for name, version in foreign_floors(names).items()}
+        session.install(
+            wheel(session, package), *wheels, *package.test_requirements, "packaging>=24",
+            "--constraint", constraints_file(session, pins.values()),
+        )  # fmt: skip
+        direct = {entry.name for name in names for entry in PACKAGES[name].dependencies()} | {
+            name for name in pins if any(name in text for text in package.test_requirements)
+        }
+        expected += [pins[name] for name in sorted(direct) if name in pins]
+        session.run("python", "tools/check_installed.py", *expected)
+        run_pytest(session, package.test_folder, *session.posargs)
+
+    oldest.__doc__ = f"The tests of {package.module} on the floors that its pyproject.toml states."
+
+
+def oldest_siblings(session: nox.Session, package: Package) -> tuple[list[str], list[str]]:
+    """Wheels of the oldest admitted releases of the siblings, and what must then be installed.
+
+    Where no release is tagged yet, the sources at hand stand in, and the session says so.
+    """
+    wheels, expected = [], []
+    for name in closure((package.name,))[:-1]:
+        provider = PACKAGES[name]
+        requirement = next(
+            entry
+            for consumer in closure((package.name,))
+            for entry in PACKAGES[consumer].dependencies()
+            if sibling(entry) == provider
+        )
+        version = oldest_release(requirement)
+        if version is None:
+            session.warn(
+                f"no release of {provider.distribution} is tagged that {requirement} admits: "
+                f"its sources at hand ({provider.version()}) stand in"
+            )
+            wheels.append(wheel(session, provider))
+        else:
+            wheels.append(released_wheel(session, provider, str(version)))
+        expected.append(f"{provider.distribution}=={version or provider.version()}")
+    return wheels, expected
+
+
+def constraints_file(session: nox.Session, lines: object) -> str:
+    """A file of constraints in the session's own folder."""
+    path = Path(session.create_tmp()) / "constraints.txt"
+    path.write_text("\n".join(sorted(lines)) + "\n", encoding="utf-8")
+    return str(path)
+
+
 def make_isolation(package: Package) -> None:
-    @nox.session(name=f"isolation-{package.name}")
+    @nox.session(name=f"isolation-{package.name}", tags=["isolation"])
     def isolation(session: nox.Session) -> None:
         install(session, (package.name,))
         run_isolation(session, package)
@@ -193,11 +247,14 @@ def make_isolation(package: Package) -> None:
 for _package in PACKAGES.values():
     make_unit(_package)
     make_isolation(_package)
+    make_oldest(_package)
+    for _version in PYTHONS:
+        make_unit_on(_package, _version)
 
 
 def integration_requirements() -> tuple[str, ...]:
     """What the tests of all packages together need, the example included."""
-    return (f"./{DEMO}", *PEER_REQUIREMENTS, "pytest>=8", "hypothesis>=6.100", "mktestdocs>=0.2.4")
+    return (f"./{DEMO}", *PEER_REQUIREMENTS, *TEST_REQUIREMENTS)
 
 
 @nox.session
@@ -205,6 +262,16 @@ def integration(session: nox.Session) -> None:
     """The tests that need several packages: the main job, the promises, agreement with peers."""
     install(session, EVERY_NAME, *integration_requirements())
     run_pytest(session, "tests/integration", *session.posargs)
+
+
+@nox.session
+def prerelease(session: nox.Session) -> None:
+    """All tests on the newest versions of everything, pre-releases included, none locked."""
+    wheels = [wheel(session, package) for package in PACKAGES.values()]
+    requirements = sorted({*all_test_requirements(), *integration_requirements()})
+    session.install("--pre", "--upgrade", *wheels, *requirements)
+    session.run("python", "-m", "pip", "list")
+    run_pytest(session, *every_test_folder(), *session.posargs)
 
 
 @nox.session
@@ -291,6 +358,60 @@ def conformance(session: nox.Session) -> None:
 
 
 @nox.session
+def distributions(session: nox.Session) -> None:
+    """Wheels and sdists of every package: contents, size, tags; each sdist builds its wheel alone."""
+    session.install(*BUILD_REQUIREMENTS, "--constraint", CONSTRAINTS)
+    folder = session.create_tmp()
+    names = session.posargs or EVERY_NAME
+    session.run(
+        "python", "tools/check_distribution.py", "--build", folder, *names, env=environment()
+    )
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """The checklist of a release: ``nox -s release -- graph``; see tools/release.py."""
+    session.install(*BUILD_REQUIREMENTS, *LOCK_REQUIREMENTS, "nox", "--constraint", CONSTRAINTS)
+    session.run("python", "tools/release.py", *session.posargs, env=environment())
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Random models, shapes and threads with equal bits and flat memory: ``-- --minutes 30``."""
+    install(session, EVERY_NAME)
+    session.run("python", "tools/soak.py", *session.posargs)
+
+
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """Batch inference over a local Dask cluster of which a worker is killed: tests and example."""
+    install(session, ("training",), f"./{BATCH_INFERENCE}", *TEST_REQUIREMENTS)
+    run_pytest(session, f"{BATCH_INFERENCE}/tests", *session.posargs)
+    session.run("python", "-m", "batch_inference")
+
+
+@nox.session
+def lock(session: nox.Session) -> None:
+    """Resolve what the repository names again and write .ci/constraints.txt."""
+    session.install(*LOCK_REQUIREMENTS)
+    session.run("python", "tools/lock.py", *session.posargs)
+
+
+@nox.session(name="audit-python")
+def audit_python(session: nox.Session) -> None:
+    """Known vulnerabilities of the locked Python packages; fails where the service is not reached."""
+    session.install(*AUDIT_REQUIREMENTS, *LOCK_REQUIREMENTS)
+    session.run("python", "tools/audit.py", "python")
+
+
+@nox.session(name="audit-rust")
+def audit_rust(session: nox.Session) -> None:
+    """Licences, sources and known vulnerabilities of the crates; needs cargo-deny on the path."""
+    session.install(*LOCK_REQUIREMENTS)
+    session.run("python", "tools/audit.py", "rust", env=environment())
+
+
+@nox.session
 def local(session: nox.Session) -> None:
     """What a contributor runs before a commit: everything but the slow tests and the isolation."""
     install_for_all(session)
@@ -316,15 +437,19 @@ def everything(session: nox.Session) -> None:
     run_types(session)
     run_rust(session)
     run_pytest(session, *every_test_folder(), *session.posargs)
+    session.run("python", "tools/soak.py", "--minutes", "0.5")
 
 
 def install_for_all(session: nox.Session) -> None:
     """All wheels and all that their tests, the example and the checks need."""
-    requirements = {
-        requirement for package in PACKAGES.values() for requirement in package.test_requirements
-    }
+    requirements = all_test_requirements()
     requirements.update(LINT_REQUIREMENTS, TYPE_REQUIREMENTS, integration_requirements())
     install(session, EVERY_NAME, *sorted(requirements))
+
+
+def all_test_requirements() -> set[str]:
+    """What the packages' own tests need."""
+    return {entry for package in PACKAGES.values() for entry in package.test_requirements}
 
 
 def every_test_folder() -> list[str]:
