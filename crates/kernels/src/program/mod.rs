@@ -242,6 +242,21 @@ impl Program {
         self.run_with(inputs, |_, run| run())
     }
 
+    /// Runs the plan and asks `watch` before each call; its error ends the run.
+    ///
+    /// # Errors
+    /// As [`Program::run`], and what `watch` returns.
+    pub fn run_watched(
+        &self,
+        inputs: &[Array],
+        watch: impl Fn() -> Result<()>,
+    ) -> Result<Vec<Array>> {
+        self.run_with(inputs, |_, run| {
+            watch()?;
+            run()
+        })
+    }
+
     /// Runs the plan and measures each call; returns nanoseconds per call beside the outputs.
     ///
     /// # Errors

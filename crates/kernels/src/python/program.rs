@@ -1,16 +1,18 @@
 //! `Program`: a planned list of kernel calls.
 
 use crate::array::{Array, Dims, Strides};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind, Result};
 use crate::program::{Call, Place, Program};
 use crate::python::array::PyArray;
 use crate::python::buffer;
 use crate::python::convert;
-use crate::python::errors::raise;
+use crate::python::errors::{raise, stash};
 use crate::python::kernel::PyKernel;
 use crate::python::numpy;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
+use std::cell::Cell;
+use std::time::{Duration, Instant};
 
 const OP: &str = "Program";
 
@@ -22,6 +24,27 @@ const OP: &str = "Program";
 /// once; runs from several threads use separate arenas.
 #[pyclass(name = "Program", module = "onemodel_kernels", frozen)]
 pub struct PyProgram(Program);
+
+/// How long Ctrl-C may wait for a run that has many calls; one call is never cut short.
+const SIGNALS_EVERY: Duration = Duration::from_millis(50);
+
+/// Runs without the interpreter's lock; now and then Python handles its signals, and what a handler
+/// raises ends the run.
+fn run_detached(py: Python<'_>, program: &Program, inputs: &[Array]) -> Result<Vec<Array>> {
+    py.detach(|| {
+        let last = Cell::new(Instant::now());
+        program.run_watched(inputs, || {
+            if last.get().elapsed() < SIGNALS_EVERY {
+                return Ok(());
+            }
+            last.set(Instant::now());
+            Python::attach(|py| py.check_signals()).map_err(|raised| {
+                stash(raised);
+                Error::new(ErrorKind::Foreign, OP, "a run to its end", "an exception of a signal")
+            })
+        })
+    })
+}
 
 fn place(item: &Bound<'_, PyTuple>) -> PyResult<Place> {
     let kind: String = item.get_item(0)?.extract()?;
@@ -104,7 +127,7 @@ impl PyProgram {
         inputs: Vec<Bound<'py, PyArray>>,
     ) -> PyResult<Bound<'py, PyList>> {
         let inputs = arrays(&inputs);
-        let outputs = py.detach(|| self.0.run(&inputs)).map_err(raise)?;
+        let outputs = run_detached(py, &self.0, &inputs).map_err(raise)?;
         listed(py, outputs)
     }
 
@@ -144,7 +167,7 @@ impl PyProgram {
         let outputs = if self.0.is_short() {
             self.0.run(&inputs)
         } else {
-            py.detach(|| self.0.run(&inputs))
+            run_detached(py, &self.0, &inputs)
         };
         let outputs = outputs
             .map_err(raise)?
