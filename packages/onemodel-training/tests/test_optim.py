@@ -22,6 +22,7 @@ from onemodel_training import (
     RMSprop,
     clip_grad_norm_,
     clip_grad_value_,
+    optim,
 )
 
 Vector = np.ndarray
@@ -37,7 +38,7 @@ def sgd(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
 
 
 def adam(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
-    m = v = np.zeros_like(p)
+    m = v = largest = np.zeros_like(p)
     t = 0
     (b1, b2), decoupled = o["betas"], o["decoupled"]
     while True:
@@ -48,7 +49,8 @@ def adam(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
         else:
             g = g + o["weight_decay"] * p
         m, v = b1 * m + (1 - b1) * g, b2 * v + (1 - b2) * g * g
-        p = p - o["lr"] * (m / (1 - b1**t)) / (np.sqrt(v / (1 - b2**t)) + o["eps"])
+        largest = np.maximum(largest, v) if o.get("amsgrad") else v
+        p = p - o["lr"] * (m / (1 - b1**t)) / (np.sqrt(largest / (1 - b2**t)) + o["eps"])
 
 
 def rmsprop(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
@@ -89,6 +91,8 @@ CASES: list[tuple[Callable[..., Optimizer], Callable[..., Iterator[Vector]], dic
     (SGD, sgd, {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.01}),
     (Adam, adam, {"lr": 0.1, "weight_decay": 0.1}),
     (AdamW, adam, {"lr": 0.1, "betas": (0.8, 0.9), "eps": 1e-3}),
+    (Adam, adam, {"lr": 0.1, "weight_decay": 0.1, "amsgrad": True}),
+    (AdamW, adam, {"lr": 0.1, "betas": (0.8, 0.9), "amsgrad": True}),
     (RMSprop, rmsprop, {"lr": 0.01}),
     (RMSprop, rmsprop, {"lr": 0.01, "momentum": 0.5, "centered": True, "weight_decay": 0.1}),
     (Adagrad, adagrad, {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
@@ -247,3 +251,12 @@ def test_value_clipping() -> None:
     weight.grad = om.tensor([-2.0, 0.5, 2.0])
     clip_grad_value_([weight], 1.0)
     assert weight.grad.tolist() == [-1.0, 0.5, 1.0]
+
+
+def test_schedules_have_the_names_of_their_peers() -> None:
+    parameter = Parameter(om.ones(1))
+    optimizer = SGD([parameter], lr=1.0)
+    schedule = optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.5)
+    optimizer.step()
+    schedule.step()
+    assert optimizer.param_groups[0]["lr"] == 0.5

@@ -9,6 +9,7 @@ from typing import Any, Self
 from onemodel_tensors import Tensor
 from onemodel_trace import TracedModel
 from onemodel_training import module_state, tracing
+from onemodel_training.backward_hooks import BackwardHooks
 from onemodel_training.parameter import Parameter
 
 __all__ = ["NnModule", "RemovableHandle"]
@@ -49,6 +50,9 @@ class NnModule:
     _transient_buffers: set[str]
     _forward_pre_hooks: dict[int, Callable[..., Any]]
     _forward_hooks: dict[int, Callable[..., Any]]
+    _backward_pre_hooks: dict[int, Callable[..., Any]]
+    _backward_hooks: dict[int, Callable[..., Any]]
+    _with_kwargs: set[int]
     _training: bool
 
     def __init__(self) -> None:
@@ -59,6 +63,9 @@ class NnModule:
         setter("_transient_buffers", set())
         setter("_forward_pre_hooks", {})
         setter("_forward_hooks", {})
+        setter("_backward_pre_hooks", {})
+        setter("_backward_hooks", {})
+        setter("_with_kwargs", set())
         setter("_training", True)
 
     @property
@@ -74,16 +81,28 @@ class NnModule:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the hooks and ``forward``."""
-        for pre_hook in tuple(self._forward_pre_hooks.values()):
+        for key, pre_hook in tuple(self._forward_pre_hooks.items()):
+            if key in self._with_kwargs:
+                changed = pre_hook(self, args, kwargs)
+                if changed is not None:
+                    args, kwargs = changed
+                continue
             changed = pre_hook(self, args)
             if changed is not None:
                 args = changed if isinstance(changed, tuple) else (changed,)
+        crossed = None
+        if self._backward_hooks or self._backward_pre_hooks:
+            crossed = BackwardHooks(self)
+            args = crossed.enter(args)
         result = self.forward(*args, **kwargs)
-        for hook in tuple(self._forward_hooks.values()):
-            changed = hook(self, args, result)
+        for key, hook in tuple(self._forward_hooks.items()):
+            if key in self._with_kwargs:
+                changed = hook(self, args, kwargs, result)
+            else:
+                changed = hook(self, args, result)
             if changed is not None:
                 result = changed
-        return result
+        return result if crossed is None else crossed.leave(result)
 
     def __getattr__(self, name: str) -> Any:
         for table in ("_parameters", "_buffers", "_modules"):
@@ -305,14 +324,32 @@ class NnModule:
             else:
                 parameter.grad.zero_()
 
-    def to(self, dtype: str) -> Self:
-        """Casts floating-point parameters and buffers to ``dtype``; integers stay.
+    def to(self, *args: Any, dtype: Any = None, device: Any = None, **_: Any) -> Self:
+        """Casts floating-point parameters and buffers to a dtype; integers stay.
+
+        Args:
+            args: a dtype, the name of the device ``"cpu"``, or a tensor whose dtype is meant.
+            dtype: the dtype.
+            device: nothing but the CPU.
 
         Raises:
-            DtypeError: when ``dtype`` is not floating point.
+            DtypeError: when the dtype is not floating point.
+            AttributeValueError: another device.
         """
-        module_state.cast(self, dtype)
+        module_state.move(self, (*args, device), dtype)
         return self
+
+    def cpu(self) -> Self:
+        """The module itself: there is no other device."""
+        return self
+
+    def half(self) -> Self:
+        """``to("float16")``."""
+        return self.to("float16")
+
+    def bfloat16(self) -> Self:
+        """``to("bfloat16")``."""
+        return self.to("bfloat16")
 
     def float(self) -> Self:
         """``to("float32")``."""
@@ -323,16 +360,54 @@ class NnModule:
         return self.to("float64")
 
     def register_forward_pre_hook(
-        self, hook: Callable[[NnModule, tuple[Any, ...]], Any]
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls ``hook(module, args)`` before forward; a result that is not None replaces args."""
-        return RemovableHandle(self._forward_pre_hooks, hook)
+        """Calls ``hook(module, args)`` before forward; a result that is not None replaces args.
+
+        With ``with_kwargs``, calls ``hook(module, args, kwargs)``, which may return both.
+        """
+        return self._register(self._forward_pre_hooks, hook, prepend, with_kwargs)
 
     def register_forward_hook(
-        self, hook: Callable[[NnModule, tuple[Any, ...], Any], Any]
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
     ) -> RemovableHandle:
-        """Calls ``hook(module, args, result)`` after forward; not None replaces the result."""
-        return RemovableHandle(self._forward_hooks, hook)
+        """Calls ``hook(module, args, result)`` after forward; not None replaces the result.
+
+        With ``with_kwargs``, calls ``hook(module, args, kwargs, result)``.
+        """
+        return self._register(self._forward_hooks, hook, prepend, with_kwargs)
+
+    def register_full_backward_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls ``hook(module, grad_input, grad_output)`` once the gradients of the inputs are known.
+
+        Both are tuples, ``None`` where there is no gradient; ``grad_input`` has one entry for each
+        positional argument, and what the hook returns replaces it.
+        """
+        return self._register(self._backward_hooks, hook, prepend, False)
+
+    def register_full_backward_pre_hook(
+        self, hook: Callable[..., Any], prepend: bool = False
+    ) -> RemovableHandle:
+        """Calls ``hook(module, grad_output)`` before the module's backward pass; not None replaces it."""
+        return self._register(self._backward_pre_hooks, hook, prepend, False)
+
+    def _register(
+        self,
+        hooks: dict[int, Callable[..., Any]],
+        hook: Callable[..., Any],
+        prepend: bool,
+        with_kwargs: bool,
+    ) -> RemovableHandle:
+        earlier = dict(hooks)
+        handle = RemovableHandle(hooks, hook)
+        if with_kwargs:
+            self._with_kwargs.add(handle.id)
+        if prepend:
+            for key in earlier:
+                hooks[key] = hooks.pop(key)
+        return handle
 
     def state_dict(self, prefix: str = "", keep_vars: bool = False) -> dict[str, Tensor]:
         """Parameters and persistent buffers by path, in PyTorch's order and layouts.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import onemodel_tensors as om
 from onemodel_kernels.errors import DtypeError, OneModelError
 from onemodel_tensors import Tensor
+from onemodel_tensors.dtypes import DTYPE_NAMES, dtype_of
+from onemodel_tensors.ops.casts import require_cpu
 
 if TYPE_CHECKING:
     from onemodel_training.module import NnModule
@@ -107,6 +109,19 @@ def load(
 def is_floating(tensor: Tensor) -> bool:
     """Whether the dtype is one of the floating-point ones."""
     return tensor.dtype in ("float16", "bfloat16", "float32", "float64")
+
+
+def move(module: NnModule, wanted: tuple[Any, ...], dtype: Any) -> None:
+    """Does what ``to`` is asked to do with its arguments."""
+    for value in wanted:
+        if isinstance(value, Tensor):
+            dtype = value.dtype
+        elif isinstance(value, str) and value not in DTYPE_NAMES:
+            require_cpu(value, f"to ({type(module).__name__})")
+        elif value is not None and not isinstance(value, bool):
+            dtype = value
+    if dtype is not None:
+        cast(module, dtype_of(dtype))
 
 
 def cast(module: NnModule, dtype: str) -> None:

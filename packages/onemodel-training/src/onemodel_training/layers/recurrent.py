@@ -10,7 +10,9 @@ from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
 from onemodel_training import init
+from onemodel_training.layers.projected import projected_lstm
 from onemodel_training.module import NnModule
+from onemodel_training.packing import PackedSequence
 from onemodel_training.parameter import Parameter
 
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNCell"]
@@ -29,6 +31,7 @@ class _Recurrent(NnModule):
         dropout: float,
         bidirectional: bool,
         dtype: str,
+        proj_size: int = 0,
     ) -> None:
         super().__init__()
         kind = type(self).__name__
@@ -48,19 +51,26 @@ class _Recurrent(NnModule):
         self.batch_first = batch_first
         self.dropout = dropout
         self.bidirectional = bidirectional
+        self.proj_size = proj_size
+        if not 0 <= proj_size < hidden_size:
+            raise AttributeValueError(
+                f"{kind}: expected proj_size from 0 to below hidden_size {hidden_size}, got {proj_size}"
+            )
+        state = proj_size or hidden_size
         directions = 2 if bidirectional else 1
         rows = self.gates * hidden_size
         for layer in range(num_layers):
-            width = input_size if layer == 0 else hidden_size * directions
+            width = input_size if layer == 0 else state * directions
             for direction in range(directions):
                 tail = f"l{layer}" + ("_reverse" if direction else "")
                 setattr(self, f"weight_ih_{tail}", Parameter(om.empty(rows, width, dtype=dtype)))
-                setattr(
-                    self, f"weight_hh_{tail}", Parameter(om.empty(rows, hidden_size, dtype=dtype))
-                )
+                setattr(self, f"weight_hh_{tail}", Parameter(om.empty(rows, state, dtype=dtype)))
                 if bias:
                     setattr(self, f"bias_ih_{tail}", Parameter(om.empty(rows, dtype=dtype)))
                     setattr(self, f"bias_hh_{tail}", Parameter(om.empty(rows, dtype=dtype)))
+                if proj_size:
+                    projection = Parameter(om.empty(proj_size, hidden_size, dtype=dtype))
+                    setattr(self, f"weight_hr_{tail}", projection)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -87,6 +97,14 @@ class _Recurrent(NnModule):
                 f"{self.input_size}, got {tuple(input.shape)}"
             )
 
+    def _unpacked(self, sequence: PackedSequence) -> Tensor:
+        padded = sequence.padded
+        return padded.transpose(0, 1) if self.batch_first else padded
+
+    def _packed(self, output: Tensor, sequence: PackedSequence) -> PackedSequence:
+        padded = output.transpose(0, 1) if self.batch_first else output
+        return PackedSequence(padded, sequence.lengths)
+
     def extra_repr(self) -> str:
         """Sizes and options."""
         text = f"{self.input_size}, {self.hidden_size}"
@@ -96,6 +114,7 @@ class _Recurrent(NnModule):
             ("batch_first", False),
             ("dropout", 0.0),
             ("bidirectional", False),
+            ("proj_size", 0),
         ):
             if getattr(self, name) != usual:
                 text += f", {name}={getattr(self, name)}"
@@ -104,7 +123,8 @@ class _Recurrent(NnModule):
 
 def _state_shape_check(layer: _Recurrent, state: Tensor, batch: int, what: str) -> None:
     count = layer.num_layers * (2 if layer.bidirectional else 1)
-    wanted = (count, batch, layer.hidden_size)
+    width = (layer.proj_size or layer.hidden_size) if what == "h" else layer.hidden_size
+    wanted = (count, batch, width)
     if state.ndim != 3 or tuple(state.shape) != wanted:
         raise ShapeError(
             f"{type(layer).__name__}: expected {what} of shape {wanted}, got {tuple(state.shape)}"
@@ -118,12 +138,13 @@ class _HiddenStateLayer(_Recurrent):
         raise TypeError(f"{type(self).__name__}: a subclass defines _run")
 
     def forward(
-        self, input: Tensor, hx: Tensor | None = None, lengths: Tensor | None = None
-    ) -> tuple[Tensor, Tensor]:
+        self, input: Any, hx: Tensor | None = None, lengths: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
         """Runs the layer over a sequence.
 
         Args:
-            input: (T, N, input_size), (N, T, input_size) with ``batch_first``, or (T, input_size).
+            input: (T, N, input_size), (N, T, input_size) with ``batch_first``, or (T, input_size);
+                or a PackedSequence, then the outputs are one too.
             hx: (num_layers·directions, N, H), zeros if None; without N for a single sequence.
             lengths: (N) integers; steps past a sequence's length give zeros and leave its state.
 
@@ -131,6 +152,9 @@ class _HiddenStateLayer(_Recurrent):
             The outputs (T, N, H·directions), in the input's layout, and the last states in the
             shape of ``hx``.
         """
+        if isinstance(input, PackedSequence):
+            output, state = self(self._unpacked(input), hx, input.lengths)
+            return self._packed(output, input), state
         self._check(input)
         single = input.ndim == 2
         if single:
@@ -228,7 +252,9 @@ class LSTM(_Recurrent):
 
     i, f, o = σ(…), g = tanh(…) of W_ih·x + b_ih + W_hh·h + b_hh; c' = f·c + i·g;
     h' = o·tanh(c'). Arguments as in RNN. State: as in RNN with 4H rows.
-    Source: Hochreiter & Schmidhuber 1997.
+    With ``proj_size`` P, h' = W_hr·(o·tanh(c')) of P features: ``weight_hh_lk`` is (4H, P), and
+    ``weight_hr_lk`` (P, H) comes last; composed of other operators, step by step.
+    Source: Hochreiter & Schmidhuber 1997; Sak et al. 2014.
     """
 
     gates = 4
@@ -242,28 +268,34 @@ class LSTM(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
+        proj_size: int = 0,
         dtype: str = "float32",
     ) -> None:
         super().__init__(
-            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype
-        )
+            input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype,
+            proj_size,
+        )  # fmt: skip
 
     def forward(
         self,
-        input: Tensor,
+        input: Any,
         hx: tuple[Tensor, Tensor] | None = None,
         lengths: Tensor | None = None,
-    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    ) -> tuple[Any, tuple[Tensor, Tensor]]:
         """Runs the layer over a sequence.
 
         Args:
-            input: (T, N, input_size), (N, T, input_size) with ``batch_first``, or (T, input_size).
+            input: (T, N, input_size), (N, T, input_size) with ``batch_first``, or (T, input_size);
+                or a PackedSequence, then the outputs are one too.
             hx: (h, c), each (num_layers·directions, N, H); zeros if None.
             lengths: (N) integers; steps past a sequence's length give zeros and leave its state.
 
         Returns:
             The outputs (T, N, H·directions), in the input's layout, and the last (h, c).
         """
+        if isinstance(input, PackedSequence):
+            output, states = self(self._unpacked(input), hx, input.lengths)
+            return self._packed(output, input), states
         self._check(input)
         single = input.ndim == 2
         if single:
@@ -272,15 +304,40 @@ class LSTM(_Recurrent):
         if hx is not None:
             for what, state in zip(("h", "c"), hx, strict=True):
                 _state_shape_check(self, state, input.shape[0 if self.batch_first else 1], what)
-        drop = self._drop()
-        output, hidden, cell = F.lstm(
-            input, hx, self._weights(), self.bias, self.num_layers, drop, bool(drop),
-            self.bidirectional, self.batch_first, lengths=lengths,
-        )  # fmt: skip
+        output, hidden, cell = (
+            self._projected(input, hx, lengths)
+            if self.proj_size
+            else self._plain(input, hx, lengths)
+        )
         if single:
             axis = 0 if self.batch_first else 1
             return output.squeeze(axis), (hidden.squeeze(1), cell.squeeze(1))
         return output, (hidden, cell)
+
+    def _plain(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        drop = self._drop()
+        return F.lstm(
+            input, hx, self._weights(), self.bias, self.num_layers, drop, bool(drop),
+            self.bidirectional, self.batch_first, lengths=lengths,
+        )  # fmt: skip
+
+    def _projected(
+        self, input: Tensor, hx: tuple[Tensor, Tensor] | None, lengths: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        x = input.transpose(0, 1) if self.batch_first else input
+        directions = 2 if self.bidirectional else 1
+        if hx is None:
+            count, batch = self.num_layers * directions, x.shape[1]
+            hx = (
+                x.new_zeros((count, batch, self.proj_size)),
+                x.new_zeros((count, batch, self.hidden_size)),
+            )
+        output, hidden, cell = projected_lstm(
+            x, hx, self._weights(), self.bias, self.num_layers, self._drop(), directions, lengths
+        )
+        return (output.transpose(0, 1) if self.batch_first else output), hidden, cell
 
 
 class _Cell(NnModule):

@@ -1,5 +1,6 @@
-"""Optimisers and gradient clipping."""
+"""Optimisers, their schedules and gradient clipping."""
 
+from onemodel_training.optim import lr_scheduler
 from onemodel_training.optim.adagrad import Adagrad
 from onemodel_training.optim.adam import Adam, AdamW
 from onemodel_training.optim.clipping import clip_grad_norm_, clip_grad_value_
@@ -18,4 +19,5 @@ __all__ = [
     "RMSprop",
     "clip_grad_norm_",
     "clip_grad_value_",
+    "lr_scheduler",
 ]

@@ -9,6 +9,7 @@ from onemodel_training import init, layers, losses
 from onemodel_training.layers import *  # noqa: F403
 from onemodel_training.losses import *  # noqa: F403
 from onemodel_training.module import NnModule as Module
+from onemodel_training.nn import utils
 from onemodel_training.parameter import Parameter
 from onemodel_training.reparameterisation import (
     remove_spectral_norm,
@@ -25,6 +26,7 @@ __all__ = [
     "remove_spectral_norm",
     "remove_weight_norm",
     "spectral_norm",
+    "utils",
     "weight_norm",
 ]
 __all__ += layers.__all__
