@@ -349,6 +349,15 @@ def bench_crate(session: nox.Session) -> None:
     )  # fmt: skip
 
 
+@nox.session(name="fuzz-trace")
+def fuzz_trace(session: nox.Session) -> None:
+    """Thousands of random shape programs: traced once, each refused or right at every size."""
+    trace = PACKAGES["trace"]
+    install(session, (trace.name,), *trace.test_requirements)
+    programs = f"{trace.test_folder}/test_shape_programs.py"
+    run_pytest(session, programs, "--hypothesis-profile=thousands", *session.posargs)
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """ONNX's backend suite by group and opset, and by operator where a case fails."""
@@ -409,6 +418,14 @@ def audit_rust(session: nox.Session) -> None:
     """Licences, sources and known vulnerabilities of the crates; needs cargo-deny on the path."""
     session.install(*LOCK_REQUIREMENTS)
     session.run("python", "tools/audit.py", "rust", env=environment())
+
+
+@nox.session(name="fuzz-graph")
+def fuzz_graph(session: nox.Session) -> None:
+    """100,000 changed models through importer, reader, planner and kernels, in limited processes."""
+    graph = PACKAGES["graph"]
+    install(session, (graph.name,), *graph.test_requirements)
+    session.run("python", f"{graph.test_folder}/fuzz/fuzz.py", *session.posargs)
 
 
 @nox.session

@@ -79,8 +79,10 @@ class Session:
         self._declared = loaded.graph
         _require_dtypes(loaded.graph)
         self._context = Context()
-        graph = _optimised(loaded.graph, self._mode) if optimise else loaded.graph
-        prepared = prepare(graph)
+        # Passes rely on what is checked here, and errors name the nodes of the file.
+        prepared = prepare(loaded.graph)
+        if optimise:
+            prepared = prepare(_optimised(loaded.graph, self._mode))
         if self._mode is ArithmeticMode.EXACT:
             _require_exact(prepared)
         self._planned = Planned(prepared, self._context, capacity=plans)

@@ -38,6 +38,10 @@ def _concat(call: Call) -> list[TensorType]:
     return [(dtype, tuple(result))]
 
 
+MOST_PARTS = 1 << 20
+"""Parts that a Split may have."""
+
+
 def split_sizes(call: Call) -> tuple[Any, ...]:
     """The extents of the parts of a Split."""
     extent = call.shape()[call.axis()]
@@ -50,9 +54,14 @@ def split_sizes(call: Call) -> tuple[Any, ...]:
             )
         if not extents.is_static(extent):
             raise ShapeError("a symbolic axis needs explicit sizes in 'split'")
+        if not 1 <= count <= MOST_PARTS:
+            raise AttributeValueError(f"num_outputs must be 1 to {MOST_PARTS}, but it is {count}")
         size = -(-extent // count)
         return tuple(min(size, max(extent - i * size, 0)) for i in range(count))
     sizes = (sizes,) if isinstance(sizes, int) else tuple(sizes)
+    for size in sizes:
+        if extents.is_static(size) and size < 0:
+            raise ShapeError(f"the sizes of 'split' must not be negative, but they are {sizes}")
     extents.unify(
         extents.total(sizes), extent, f"the sum of split {sizes} and the extent of the axis"
     )

@@ -131,7 +131,7 @@ def read_v1(source: str | os.PathLike[str] | bytes, *, verify: bool = True) -> M
         graph = read_graph(tree["graph"], tensors)
         imports = {str(domain): int(version) for domain, version in tree["opset_imports"].items()}
         model = Model(graph, imports, str(tree["producer"]), str(tree["doc"]))
-    except (KeyError, TypeError, ValueError, IndexError, RecursionError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError) as error:
         if isinstance(error, AttributeValueError):
             raise AttributeValueError(f"{shown}: {error}") from None
         raise AttributeValueError(f"{shown}: the graph is malformed: {error!r}") from None

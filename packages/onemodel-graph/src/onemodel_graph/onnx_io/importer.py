@@ -24,6 +24,8 @@ DTYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_p
 """Attributes that hold an element type."""
 NAMELESS = frozenset({"", "?", "-1", "None"})
 """Texts that exporters write for an extent that is not known: they name no common size."""
+NODES = 1 << 18
+"""Nodes that functions may be written out as; functions that call functions multiply."""
 DEPTH = 64
 """Bodies and functions inside each other beyond this are refused."""
 
@@ -36,6 +38,14 @@ class _Scope:
     opsets: Mapping[str, int]
     prefix: str = ""
     attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
+    written: set[str] = field(default_factory=set)
+
+    def write(self, name: str, value: Value, where: str) -> None:
+        """Notes a value; a name is written once in a graph."""
+        if name in self.written:
+            raise AttributeValueError(f"{where}: the value {name!r} is written twice")
+        self.written.add(name)
+        self.values[name] = value
 
 
 def import_model(source: ModelProto | bytes | str | Path) -> Model:
@@ -88,6 +98,7 @@ class _Importer:
         }
         self.names: set[str] = set()
         self.depth = 0
+        self.written = 0
 
     def model(self) -> Model:
         opsets = opsets_of(self.proto.opset_import)
@@ -139,7 +150,7 @@ class _Importer:
                 raise AttributeValueError(f"the initializer {tensor.name!r} is there twice")
             graph.initializers[value.name] = array
             graph.values[value.name] = value
-            scope.values[tensor.name] = value
+            scope.write(tensor.name, value, "initializer")
         if proto.sparse_initializer:
             raise UnsupportedError(f"{proto.name}: sparse initializers are not supported")
         for info in proto.input:
@@ -149,7 +160,7 @@ class _Importer:
                 continue
             value = typed_value(info, scope.prefix + info.name)
             graph.inputs.append(value)
-            scope.values[info.name] = value
+            scope.write(info.name, value, "input")
         types = {info.name: info for info in [*proto.value_info, *proto.output]}
         self.nodes(proto.node, scope, graph, types)
         for info in proto.output:
@@ -184,6 +195,11 @@ class _Importer:
                 graph.nodes.extend(adapt(rewriter))
             except OneModelError as error:
                 raise type(error)(f"{node.label}: {error}") from None
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise AttributeValueError(
+                    f"{node.label}: it is not a {node.operator} of opset {version} "
+                    f"({type(error).__name__}: {error})"
+                ) from error
 
     def node(self, proto: NodeProto, domain: str, scope: _Scope, types: Mapping[str, Any]) -> Node:
         shown = f"{proto.op_type} (node {proto.name!r})" if proto.name else proto.op_type
@@ -217,7 +233,7 @@ class _Importer:
             if info is not None:
                 typed = typed_value(info, value.name)
                 value.dtype, value.shape = typed.dtype, typed.shape
-            scope.values[name] = value
+            scope.write(name, value, shown)
             outputs.append(value)
         return Node(domain, proto.op_type, inputs, outputs, attributes, scope.prefix + proto.name)
 
@@ -253,6 +269,11 @@ class _Importer:
         if self.depth > DEPTH:
             raise AttributeValueError(
                 f"function {function.name!r}: functions call each other without end"
+            )
+        self.written += len(function.node)
+        if self.written > NODES:
+            raise AttributeValueError(
+                f"function {function.name!r}: written out, the model's functions have more than {NODES} nodes"
             )
         prefix = self.fresh(f"{scope.prefix}{proto.name or function.name}") + "/"
         attributes: dict[str, AttributeProto] = {a.name: a for a in function.attribute_proto}
@@ -292,7 +313,7 @@ class _Importer:
             name = scope.prefix + target
             value = Value(self.fresh(name) if scope.prefix else name)
             graph.nodes.append(Node("", "Identity", [inner.values[source]], [value]))
-            scope.values[target] = value
+            scope.write(target, value, f"function {function.name!r}")
         self.depth -= 1
 
 

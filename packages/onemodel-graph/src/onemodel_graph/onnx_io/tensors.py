@@ -37,8 +37,8 @@ class ExternalData:
                 f"{where}: its data is in the file {entries.get('location')!r}; load the model by its path"
             )
         path = self._path(entries.get("location", ""), where)
-        offset = int(entries.get("offset", "0"))
-        length = int(entries.get("length", str(size)))
+        offset = _whole(entries.get("offset", "0"), "offset", where)
+        length = _whole(entries.get("length", str(size)), "length", where)
         if length != size:
             raise ShapeError(f"{where}: {length} bytes of external data, {size} are needed")
         if size == 0:
@@ -66,12 +66,25 @@ class ExternalData:
             raise AttributeValueError(
                 f"{where}: external data at {location!r}; it must be below the model's folder"
             )
-        path = (self._folder / location).resolve()
+        try:
+            path = (self._folder / location).resolve()
+        except (OSError, ValueError) as error:
+            raise AttributeValueError(
+                f"{where}: external data at {location!r:.200}: {error}"
+            ) from None
         if not path.is_relative_to(self._folder):
             raise AttributeValueError(
                 f"{where}: external data at {location!r} leaves the model's folder"
             )
         return path
+
+
+def _whole(text: str, what: str, where: str) -> int:
+    if not text.removeprefix("-").isdecimal() or len(text) > 20:
+        raise AttributeValueError(
+            f"{where}: expected the {what} of its external data to be a number, got {text!r:.60}"
+        )
+    return int(text)
 
 
 def to_array(tensor: TensorProto, external: ExternalData) -> Array:

@@ -9,20 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from onemodel_graph.ir import Value
+from onemodel_graph.ir import Graph, Value
 from onemodel_graph.planning.numbers import tensor
 from onemodel_graph.planning.planner import Planner
 from onemodel_graph.planning.segment import Environment, Host, Planned, reads
 from onemodel_graph.planning.slot import Items, Known, Slot, constant
 from onemodel_graph.planning.steps import Alias, Expansion, Step, handler
 from onemodel_kernels import Array, Kernel
-from onemodel_kernels.errors import DtypeError, ShapeError
+from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError
 
 FOREVER = 2**63 - 1
 """The trip count of a loop that has none."""
 
 
-@handler("If")
+@handler("If", "cond", "then_branch:graph! else_branch:graph!")
 def _if(planner: Planner, step: Step, inputs: Sequence[Known]) -> Expansion:
     condition = inputs[0]
     if not isinstance(condition, Slot):
@@ -31,6 +31,7 @@ def _if(planner: Planner, step: Step, inputs: Sequence[Known]) -> Expansion:
     while isinstance(chosen, tuple):
         chosen = chosen[0]
     body = step.bodies["then_branch" if chosen else "else_branch"]
+    _require(step, body.graph, 0, len(step.node.outputs))
     for name, array in body.graph.initializers.items():
         planner.bindings[body.graph.values[name]] = constant(array, True)
     pairs = [
@@ -39,6 +40,40 @@ def _if(planner: Planner, step: Step, inputs: Sequence[Known]) -> Expansion:
         if target is not None
     ]
     return Expansion([*body.steps, Alias(pairs)])
+
+
+def _require(step: Step, body: Graph, inputs: int | None, outputs: int) -> None:
+    """Raises unless a body takes so many inputs and has at least so many outputs."""
+    if inputs is not None and len(body.inputs) != inputs:
+        raise AttributeValueError(
+            f"{step.node.label}: expected a body of {inputs} inputs, but it has {len(body.inputs)}"
+        )
+    if len(body.outputs) < outputs:
+        raise AttributeValueError(
+            f"{step.node.label}: expected a body of at least {outputs} outputs, "
+            f"but it has {len(body.outputs)}"
+        )
+
+
+def _scanned(step: Step, inputs: int, body: Graph) -> tuple[int, int]:
+    """(scanned inputs, scanned outputs) of a Scan with so many inputs behind sequence_lens."""
+    count = step.node.attributes["num_scan_inputs"]
+    if not 1 <= count <= inputs:
+        raise AttributeValueError(
+            f"{step.node.label}: expected num_scan_inputs from 1 to {inputs}, got {count}"
+        )
+    _require(step, body, inputs, inputs - count)
+    return count, len(body.outputs) - (inputs - count)
+
+
+def _listed(step: Step, name: str, count: int) -> tuple[int, ...]:
+    """One number for each scanned input or output; 0 without the attribute."""
+    value = step.node.attributes.get(name) or (0,) * count
+    if len(value) != count:
+        raise AttributeValueError(
+            f"{step.node.label}: expected {count} numbers in {name!r}, got {tuple(value)}"
+        )
+    return tuple(value)
 
 
 def _body(planner: Planner, step: Step, name: str) -> tuple[Planned, list[Known]]:
@@ -67,11 +102,12 @@ def _stack(parts: list[Array], axis: int, empty: tuple[str, tuple[int, ...]]) ->
     return joined
 
 
-@handler("Loop")
+@handler("Loop", "M? cond? v*", "body:graph!")
 def _loop(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
     planned, captured = _body(planner, step, "body")
     carried = len(inputs) - 2
     body = step.bodies["body"].graph
+    _require(step, body, 2 + carried, 1 + carried)
     scans = [
         (value.dtype or "float32", tuple(e if isinstance(e, int) else 0 for e in value.shape or ()))
         for value in body.outputs[1 + carried :]
@@ -100,18 +136,21 @@ def _loop(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any
     raise Host(run, [*inputs[:2], *inputs[2:], *captured])
 
 
-@handler("Scan")
+@handler(
+    "Scan",
+    "inputs*",
+    "body:graph! num_scan_inputs:int! scan_input_axes:ints scan_output_axes:ints "
+    "scan_input_directions:ints scan_output_directions:ints",
+)
 def _scan(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
     planned, captured = _body(planner, step, "body")
-    attributes = step.node.attributes
-    count = attributes["num_scan_inputs"]
-    states_count = len(inputs) - count
     body = step.bodies["body"].graph
-    outputs = len(body.outputs) - states_count
-    axes_in = attributes.get("scan_input_axes") or (0,) * count
-    axes_out = attributes.get("scan_output_axes") or (0,) * outputs
-    back_in = attributes.get("scan_input_directions") or (0,) * count
-    back_out = attributes.get("scan_output_directions") or (0,) * outputs
+    count, outputs = _scanned(step, len(inputs), body)
+    states_count = len(inputs) - count
+    axes_in = _listed(step, "scan_input_axes", count)
+    axes_out = _listed(step, "scan_output_axes", outputs)
+    back_in = _listed(step, "scan_input_directions", count)
+    back_out = _listed(step, "scan_output_directions", outputs)
     types = [
         (value.dtype or "float32", tuple(e if isinstance(e, int) else 0 for e in value.shape or ()))
         for value in body.outputs[states_count:]
@@ -145,10 +184,11 @@ def _scan(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any
     raise Host(run, [*inputs, *captured])
 
 
-@handler("SequenceMap")
+@handler("SequenceMap", "input_sequence additional*", "body:graph!")
 def _map(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
     planned, captured = _body(planner, step, "body")
     first = inputs[0]
+    _require(step, step.bodies["body"].graph, len(inputs), len(step.node.outputs))
     if not isinstance(first, Items):
         raise DtypeError("SequenceMap: expected the first input to be a sequence")
 
@@ -164,16 +204,19 @@ def _map(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]
     raise Host(run, [*inputs, *captured])
 
 
-@handler("BatchedScan", "onemodel")
+@handler(
+    "BatchedScan",
+    "sequence_lens? inputs*",
+    "body:graph! num_scan_inputs:int! directions:ints",
+    "onemodel",
+)
 def _batched_scan(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Any]:
     """Scan of opset 8: a batch in front, the scanned axis behind it, each row by itself."""
     planned, captured = _body(planner, step, "body")
-    attributes = step.node.attributes
-    count = attributes["num_scan_inputs"]
-    states_count = len(inputs) - 1 - count
-    back = attributes.get("directions") or (0,) * count
     body = step.bodies["body"].graph
-    outputs = len(body.outputs) - states_count
+    count, outputs = _scanned(step, len(inputs) - 1, body)
+    states_count = len(inputs) - 1 - count
+    back = _listed(step, "directions", count)
 
     def run(arguments: list[Any]) -> Sequence[Any]:
         lengths, *given = arguments

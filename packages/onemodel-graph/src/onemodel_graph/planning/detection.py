@@ -66,7 +66,7 @@ def _number(array: Array | None, default: float) -> float:
     return default if array is None or array.size == 0 else array.reshape(()).item()
 
 
-@handler("NonMaxSuppression")
+@handler("NonMaxSuppression", "boxes scores max? iou? least?", "center_point_box:int")
 def _non_max_suppression(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     centred = bool(step.node.attributes.get("center_point_box", 0))
 
@@ -119,7 +119,12 @@ def _taps(
     return found
 
 
-@handler("RoiAlign")
+@handler(
+    "RoiAlign",
+    "X rois batch_indices",
+    "mode:string output_height:int output_width:int sampling_ratio:int spatial_scale:float "
+    "coordinate_transformation_mode:string",
+)
 def _roi_align(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     attributes = step.node.attributes
     bins = (attributes.get("output_height", 1), attributes.get("output_width", 1))

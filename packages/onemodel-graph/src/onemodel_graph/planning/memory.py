@@ -9,6 +9,7 @@ from typing import Any
 
 from onemodel_graph.planning.slot import Call, Slot, count, nbytes
 from onemodel_kernels import Program
+from onemodel_kernels.errors import MemoryLimitError
 
 ALIGNMENT = 64
 """Bytes to which every value is aligned: one cache line, one AVX-512 register."""
@@ -169,5 +170,12 @@ def build(
         )
         for call in calls
     ]
-    program = Program(values, nodes, [place(slot) for slot in results], size)
+    try:
+        program = Program(values, nodes, [place(slot) for slot in results], size)
+    except MemoryLimitError as error:
+        largest = max(index, key=nbytes)
+        maker = next((call.label for call in calls if largest.root in call.outputs), "an input")
+        raise MemoryLimitError(
+            f"{maker}: {largest} needs more memory than there is; {error}"
+        ) from None
     return program, [call.label for call in calls]

@@ -6,6 +6,7 @@ import struct
 from typing import Any
 
 from onemodel_kernels import Array, Kernel
+from onemodel_kernels.errors import BoundsError
 
 _FORMATS = {
     "bool": "?", "uint8": "B", "int8": "b", "uint16": "H", "int16": "h", "uint32": "I",
@@ -39,7 +40,11 @@ def tensor(value: Any, dtype: str) -> Array:
         numbers = [bool(number) for number in numbers]
     else:
         numbers = [int(number) for number in numbers]
-    return Array.from_buffer(struct.pack(f"<{len(numbers)}{code}", *numbers), dtype, shape)
+    try:
+        packed = struct.pack(f"<{len(numbers)}{code}", *numbers)
+    except struct.error as error:
+        raise BoundsError(f"a number among {value!r:.60} does not fit {dtype}: {error}") from None
+    return Array.from_buffer(packed, dtype, shape)
 
 
 def _single(number: float) -> float:

@@ -14,7 +14,7 @@ from onemodel_kernels import Array
 from onemodel_kernels.errors import DtypeError, ShapeError
 
 
-@handler("BitCast")
+@handler("BitCast", "input", "to:dtype!")
 def _bit_cast(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     to = step.node.attributes["to"]
 
@@ -47,7 +47,7 @@ def _determinant(rows: list[list[float]]) -> float:
     return result
 
 
-@handler("Det")
+@handler("Det", "X")
 def _det(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     def run(arguments: list[Any]) -> Sequence[Any]:
         (x,) = arguments
@@ -61,7 +61,12 @@ def _det(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Know
     raise Host(run, inputs)
 
 
-@handler("TfIdfVectorizer")
+@handler(
+    "TfIdfVectorizer",
+    "X",
+    "min_gram_length:int! max_gram_length:int! max_skip_count:int! ngram_counts:ints! "
+    "ngram_indexes:ints! weights:floats pool_int64s:ints mode:string!",
+)
 def _tf_idf(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     attributes = step.node.attributes
     shortest, longest = attributes["min_gram_length"], attributes["max_gram_length"]

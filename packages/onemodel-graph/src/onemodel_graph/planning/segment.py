@@ -21,7 +21,7 @@ from onemodel_graph.planning.planner import NeedsValue, Planner
 from onemodel_graph.planning.slot import SIZES, Items, Known, Slot, constant, flat
 from onemodel_graph.planning.steps import Alias, Expansion, Prepared, Step
 from onemodel_kernels import Array, Program
-from onemodel_kernels.errors import OneModelError
+from onemodel_kernels.errors import AttributeValueError, OneModelError, ShapeError
 
 CONTINUATIONS = 32
 """Continuations kept for each segment; the least recently used goes first."""
@@ -197,6 +197,8 @@ class Planned:
             return host.function(arguments)
         except OneModelError as error:
             raise located(error, step) from None
+        except MALFORMED as error:
+            raise located(_malformed(error, step), step) from error
 
     def _continue(self, segment: Segment, made: list[Array], returned: Sequence[Any]) -> Segment:
         feeds = []
@@ -237,6 +239,8 @@ class Planned:
                 return self._cut(planner, environment, feeds, rest, slots, host, step)
             except OneModelError as error:
                 raise located(error, step, environment) from None
+            except MALFORMED as error:
+                raise located(_malformed(error, step), step, environment) from error
             if expansion:
                 work.extend(reversed(expansion))
         results: list[Slot] = []
@@ -298,6 +302,10 @@ def _plan_step(planner: Planner, step: Step, environment: Environment) -> list[S
             return outputs.steps
     else:
         outputs = _apply(planner, step, inputs)
+    if any(value is not None for value in node.outputs[len(outputs) :]):
+        raise AttributeValueError(
+            f"{node.label}: it has {len(outputs)} outputs, {len(node.outputs)} are asked for"
+        )
     for value, known in zip(node.outputs, outputs, strict=False):
         if value is not None:
             environment[value] = known
@@ -324,6 +332,10 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
                 call = spec.call([], [], attributes)
                 result = spec.dynamic(planner, call, slots)
                 return result if isinstance(result, tuple) else (result,)
+            if len(slot.shape) > 1:
+                raise ShapeError(
+                    f"{node.label}: expected {name!r} to be one number or a list, got {slot}"
+                )
             attributes[name] = planner.value(slot, f"{node.label}: the value of {name!r}")
             if spec.name == "Range" and not spec.domain:
                 attributes["dtype"] = slot.dtype
@@ -346,6 +358,17 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
             return [constant(array) for array in made]
         raise Host(run, tensors)
     return planner.apply(spec, tensors, attributes)
+
+
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What the facts of an operator raise for values whose form they do not foresee."""
+
+
+def _malformed(error: BaseException, step: Step) -> OneModelError:
+    return AttributeValueError(
+        f"{step.node.label}: its inputs or attributes have a form that it does not take "
+        f"({type(error).__name__}: {error})"
+    )
 
 
 def located(

@@ -25,7 +25,11 @@ def _items(known: Known) -> Items:
     return known
 
 
-@handler("Constant")
+@handler(
+    "Constant",
+    "",
+    "value:tensor value_int:int value_ints:ints value_float:float value_floats:floats",
+)
 def _constant(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     kept: Slot | None = step.state.get("slot")
     if kept is None:
@@ -36,12 +40,12 @@ def _constant(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence
 
 def constant_array(attributes: dict[str, Any]) -> Any:
     """The array of a Constant node."""
-    if "value" in attributes:
+    if attributes.get("value") is not None:
         return attributes["value"]
     for name, dtype in (("float", "float32"), ("int", "int64")):
         for key in (f"value_{name}", f"value_{name}s"):
-            if key in attributes:
-                value = attributes[key]
+            value = attributes.get(key)
+            if value is not None:
                 return tensor(list(value) if isinstance(value, tuple) else value, dtype)
     raise AttributeValueError(
         f"Constant: expected a numeric value, got {list(attributes) or 'none'}"
@@ -58,28 +62,28 @@ def _position(planner: Planner, known: Known, length: int, extra: int = 0) -> in
     return index + length if index < 0 else index
 
 
-@handler("SequenceConstruct")
+@handler("SequenceConstruct", "inputs*")
 def _construct(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     return (Items(list(inputs)),)
 
 
-@handler("SequenceEmpty")
+@handler("SequenceEmpty", "", "dtype:dtype")
 def _empty(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     return (Items([], step.node.attributes.get("dtype", "float32")),)
 
 
-@handler("SequenceAt")
+@handler("SequenceAt", "sequence position")
 def _at(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     items = _items(inputs[0])
     return (items.slots[_position(planner, inputs[1], len(items.slots))],)
 
 
-@handler("SequenceLength")
+@handler("SequenceLength", "sequence")
 def _length(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     return (planner.constant(len(_items(inputs[0]).slots), "int64"),)
 
 
-@handler("SequenceInsert")
+@handler("SequenceInsert", "sequence tensor position?")
 def _insert(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     slots = list(_items(inputs[0]).slots)
     at = len(slots)
@@ -89,7 +93,7 @@ def _insert(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[K
     return (Items(slots),)
 
 
-@handler("SequenceErase")
+@handler("SequenceErase", "sequence position?")
 def _erase(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     slots = list(_items(inputs[0]).slots)
     at = len(slots) - 1
@@ -99,7 +103,7 @@ def _erase(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
     return (Items(slots),)
 
 
-@handler("ConcatFromSequence")
+@handler("ConcatFromSequence", "sequence", "axis:int! new_axis:int")
 def _concat(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     slots = [_slot(entry, "every entry") for entry in _items(inputs[0]).slots]
     axis = step.node.attributes["axis"]
@@ -108,7 +112,7 @@ def _concat(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[K
     return (planner.emit("Concat", *slots, axis=axis),)
 
 
-@handler("SplitToSequence")
+@handler("SplitToSequence", "input split?", "axis:int keepdims:int")
 def _split(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     source = _slot(inputs[0], "the input")
     attributes = step.node.attributes
@@ -129,17 +133,17 @@ def _split(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
     return (Items(parts),)
 
 
-@handler("Optional")
+@handler("Optional", "input?", "type:type")
 def _optional(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     return (inputs[0] if inputs else None,)
 
 
-@handler("OptionalHasElement")
+@handler("OptionalHasElement", "input?")
 def _has(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     return (planner.constant(bool(inputs) and inputs[0] is not None, "bool"),)
 
 
-@handler("OptionalGetElement")
+@handler("OptionalGetElement", "input")
 def _get(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     if inputs[0] is None:
         raise DtypeError(
@@ -148,6 +152,6 @@ def _get(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Know
     return (inputs[0],)
 
 
-@handler("Identity")
+@handler("Identity", "input")
 def _identity(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
     return (inputs[0],)

@@ -7,22 +7,40 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
+from onemodel_graph.planning.checks import Signature, check_node, strange_element_type
 from onemodel_graph.planning.planner import Planner
-from onemodel_graph.planning.slot import SIZES, Known
+from onemodel_graph.planning.slot import Known
 from onemodel_kernels import Kernel, ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
-from onemodel_kernels.ops import OpSpec
+from onemodel_kernels.ops import Attribute, OpSpec
+from onemodel_kernels.ops.spec import slots
 
 Handler = Callable[[Planner, "Step", Sequence[Known]], "Sequence[Known] | Expansion"]
 HANDLERS: dict[tuple[str, str], Handler] = {}
 """Operators that the planner itself carries out: constants, sequences, control flow."""
+SIGNATURES: dict[tuple[str, str], Signature] = {}
+"""Their inputs and attributes."""
 
 
-def handler(operator: str, domain: str = "") -> Callable[[Handler], Handler]:
-    """Registers a handler for an operator."""
+def handler(
+    operator: str, inputs: str = "", attributes: str = "", domain: str = ""
+) -> Callable[[Handler], Handler]:
+    """Registers a handler for an operator.
+
+    Args:
+        operator: Its name.
+        inputs: Its inputs in one line; ``?`` marks an optional one, ``*`` a variadic one.
+        attributes: ``name:type`` of each attribute; ``!`` marks one that must be given.
+        domain: Its domain.
+    """
+    found = {}
+    for word in attributes.split():
+        name, _, kind = word.partition(":")
+        found[name] = Attribute(kind.rstrip("!"), required=kind.endswith("!"))  # type: ignore[arg-type]
 
     def register(function: Handler) -> Handler:
         HANDLERS[domain, operator] = function
+        SIGNATURES[domain, operator] = Signature(slots(inputs), found)
         return function
 
     return register
@@ -109,7 +127,7 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
         if spec is not None and lacks:
             missing.append(f"{node.label}: there is no native kernel {spec.kernel!r}")
             continue
-        strange = None if spec is None else _strange_element_type(node, spec)
+        strange = None if spec is None else strange_element_type(node, spec)
         if strange is not None:
             missing.append(f"{node.label}: elements of type {strange} are not supported")
             continue
@@ -120,35 +138,15 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
                 spec.check(node.attributes)
             except OneModelError as error:
                 raise AttributeValueError(f"{node.label}: {error}") from None
-            _count(node, spec)
+            check_node(node, spec)
             positions = {position for position, _ in spec.operands}
             tensors = tuple(p for p in tensors if p not in positions)
             operands = tuple(o for o in spec.operands if o[0] < len(node.inputs))
+        else:
+            check_node(node, SIGNATURES[node.domain, node.operator])
         step = Step(node, spec, handle, tensors, operands)
         for name, body in node.attributes.items():
             if isinstance(body, Graph):
                 step.bodies[name] = _prepare(body, missing)
         steps.append(step)
     return Prepared(graph, steps)
-
-
-def _strange_element_type(node: Node, spec: OpSpec) -> str | None:
-    """The first element type among the attributes that arrays do not hold."""
-    for name, attribute in spec.attributes.items():
-        value = node.attributes.get(name)
-        if attribute.type == "dtype" and isinstance(value, str) and value not in SIZES:
-            return value
-    return None
-
-
-def _count(node: Node, spec: OpSpec) -> None:
-    """Checks the number of inputs and that required ones are there."""
-    variadic = bool(spec.inputs) and spec.inputs[-1].variadic
-    if len(node.inputs) > len(spec.inputs) and not variadic:
-        raise AttributeValueError(
-            f"{node.label}: it takes at most {len(spec.inputs)} inputs, {len(node.inputs)} are given"
-        )
-    for position, slot in enumerate(spec.inputs):
-        given = position < len(node.inputs) and node.inputs[position] is not None
-        if not given and not slot.optional and not slot.variadic:
-            raise AttributeValueError(f"{node.label}: the input {slot.name!r} is required")
