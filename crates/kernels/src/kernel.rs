@@ -3,8 +3,12 @@
 use crate::array::{Array, Meta};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
+use crate::kernels::epilogue::{Before, ChannelAxis, Epilogue, Step};
+use crate::kernels::fusion::Fused;
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+pub use crate::kernels::fusion::fuse;
 
 pub type Metas = SmallVec<[Meta; 2]>;
 pub type Outputs = SmallVec<[Array; 2]>;
@@ -50,6 +54,32 @@ pub trait Kernel: Send + Sync {
     /// Whether `infer` always declares a single output, so that a call returns it bare.
     fn single_output(&self) -> bool {
         true
+    }
+
+    /// The axis of the channels of a kernel whose output other kernels can follow in its tiles.
+    fn channel_axis(&self) -> Option<ChannelAxis> {
+        None
+    }
+
+    /// This kernel as a step on the output of another one; `None` when it is not elementwise.
+    fn as_step(&self, _before: &Before<'_>) -> Option<Step> {
+        None
+    }
+
+    /// As `run`, with the epilogue's steps on every output; `None`, and nothing computed, where the
+    /// output is not computed in tiles.
+    fn run_with(
+        &self,
+        _inputs: &[Option<&Array>],
+        _output: &Array,
+        _epilogue: &Epilogue<'_>,
+    ) -> Option<Result<()>> {
+        None
+    }
+
+    /// This kernel, when others follow it already.
+    fn as_fused(&self) -> Option<&Fused> {
+        None
     }
 
     /// Number of outputs, if it depends on the attributes alone (used for listing and checks).

@@ -97,6 +97,15 @@ class Kernel:
     ) -> list[tuple[str, tuple[int, ...]]]: ...
     def run_into(self, outputs: Sequence[Array], inputs: Sequence[Array | None]) -> None: ...
     def bind(self, constants: Sequence[Array | None]) -> Kernel: ...
+    def fuse(
+        self,
+        inputs: int,
+        own_shape: Sequence[int],
+        following: Kernel,
+        at: int,
+        constants: Sequence[Array | None],
+        shape: Sequence[int],
+    ) -> Kernel | None: ...
 
 @final
 class Program:

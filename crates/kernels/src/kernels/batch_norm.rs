@@ -12,8 +12,10 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::in_full_precision;
 use crate::kernels::blocks::{Slot, Source};
 use crate::kernels::elementwise::CHEAP;
+use crate::kernels::epilogue::{Before, Step};
 use crate::kernels::fold::{Rows, Store};
 use crate::kernels::function::check_float;
+use crate::kernels::gemm::half_precision::is_half;
 use crate::kernels::lanes::{Lane, Term, for_lanes, tree};
 use crate::kernels::sums;
 use crate::parallel;
@@ -78,8 +80,7 @@ impl Kernel for Inference {
         let arrays: Vec<&Array> = inputs.iter().copied().flatten().collect();
         in_full_precision(&arrays, outputs, |i, out| {
             let [scale, bias, mean, var] = [1, 2, 3, 4].map(|k| values(&i[k]));
-            let a: Vec<f64> =
-                scale.iter().zip(&var).map(|(s, v)| s / (v + self.epsilon).sqrt()).collect();
+            let a = coefficients(&scale, &var, self.epsilon);
             match i[0].dtype() {
                 DType::F64 => affine::<f64>(&i[0], &mean, &a, &bias, &out[0]),
                 _ => affine::<f32>(&i[0], &mean, &a, &bias, &out[0]),
@@ -87,9 +88,29 @@ impl Kernel for Inference {
         })
     }
 
+    fn as_step(&self, before: &Before<'_>) -> Option<Step> {
+        let [scale, bias, mean, var] = [1, 2, 3, 4].map(|i| before.constants.get(i).copied()?);
+        let (scale, bias, mean, var) = (scale?, bias?, mean?, var?);
+        let fits = |a: &Array| a.shape() == [before.shape[1]] && !is_half(a.dtype());
+        let given = [scale, bias, mean, var];
+        if before.at != 0 || before.axis != Some(1) || !given.iter().all(|a| fits(a)) {
+            return None;
+        }
+        let [scale, bias, mean, var] = given.map(values);
+        let rounded = |v: &[f64]| v.iter().map(|&x| x as f32).collect();
+        let factor = coefficients(&scale, &var, self.epsilon);
+        let (mean, factor, offset) = (rounded(&mean), rounded(&factor), rounded(&bias));
+        Some(Step::Affine { mean, factor, offset })
+    }
+
     fn in_place(&self) -> &[(usize, usize)] {
         &[(0, 0)]
     }
+}
+
+/// `scale / sqrt(var + epsilon)` of each channel.
+fn coefficients(scale: &[f64], var: &[f64], epsilon: f64) -> Vec<f64> {
+    scale.iter().zip(var).map(|(s, v)| s / (v + epsilon).sqrt()).collect()
 }
 
 /// The elements as f64.

@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::kernels::epilogue::{self, Before, Operand, Step};
 use crate::kernels::number::{Number, for_number};
 use crate::simd::{PlainLoop, vectorized_wide};
 use smallvec::smallvec;
@@ -113,6 +114,23 @@ impl<O: Operation> Kernel for Arithmetic<O> {
             });
         });
         Ok(())
+    }
+
+    fn as_step(&self, before: &Before<'_>) -> Option<Step> {
+        let operation = match (O::NAME, before.at) {
+            ("Add", 0 | 1) => epilogue::Operation::Add,
+            ("Mul", 0 | 1) => epilogue::Operation::Mul,
+            ("Sub", 0) => epilogue::Operation::Sub,
+            ("Sub", 1) => epilogue::Operation::SubFrom,
+            ("Div", 0) => epilogue::Operation::Div,
+            ("Div", 1) => epilogue::Operation::DivInto,
+            _ => return None,
+        };
+        let operand = match before.constants[1 - before.at] {
+            Some(constant) => before.operand(constant)?,
+            None => Operand::Input(before.input),
+        };
+        Some(Step::Combine(operation, operand))
     }
 
     fn in_place(&self) -> &[(usize, usize)] {

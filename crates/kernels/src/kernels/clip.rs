@@ -6,6 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::kernels::epilogue::{Before, Operand, Step};
 use crate::kernels::number::{Number, for_number};
 use crate::kernels::unary::{NumberFunction, numeric};
 use crate::simd::{PlainLoop, vectorized};
@@ -86,6 +87,21 @@ impl Kernel for Clip {
             });
         });
         Ok(())
+    }
+
+    fn as_step(&self, before: &Before<'_>) -> Option<Step> {
+        let bound = |index: usize, own: Option<f64>, none: f32| {
+            if before.constants.len() <= index {
+                return Some(own.map_or(none, |b| b as f32));
+            }
+            match before.operand(before.constants[index]?)? {
+                Operand::Scalar(value) => Some(value),
+                _ => None,
+            }
+        };
+        let min = bound(1, self.min, f32::NEG_INFINITY)?;
+        let max = bound(2, self.max, f32::INFINITY)?;
+        (before.at == 0).then_some(Step::Clip { min, max })
     }
 
     fn in_place(&self) -> &[(usize, usize)] {

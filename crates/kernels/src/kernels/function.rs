@@ -6,8 +6,10 @@ use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, Halves, Span};
+use crate::kernels::epilogue::{Before, Floats, Step};
 use crate::simd::{LANES, PlainLoop, Simd, WithSimd, dispatch, vectorized, vectorized_wide};
 use smallvec::smallvec;
+use std::sync::Arc;
 
 /// A function of one number, on 16 lanes of f32 and in f64.
 pub(crate) trait Function: Copy + Send + Sync + 'static {
@@ -116,6 +118,16 @@ impl<F: Function> Kernel for Unary<F> {
 
     fn in_place(&self) -> &[(usize, usize)] {
         &[(0, 0)]
+    }
+
+    fn as_step(&self, _before: &Before<'_>) -> Option<Step> {
+        Some(Step::Map(Arc::new(self.f)))
+    }
+}
+
+impl<F: Function> Floats for F {
+    fn floats(&self, x: &[f32], y: &mut [f32]) {
+        Function::floats(*self, x, y);
     }
 }
 

@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::{self, CHEAP, COSTLY, Halves, Span};
+use crate::kernels::epilogue::{Before, Step};
 use crate::kernels::function::{Function, Unary, check_float, through_f64};
 use crate::kernels::number::{Number, for_number};
 use crate::math;
@@ -214,6 +215,10 @@ impl<F: NumberFunction> Kernel for Numeric<F> {
         let Some(x) = inputs[0] else { return Ok(()) };
         numeric(self.f, x, outputs);
         Ok(())
+    }
+
+    fn as_step(&self, _before: &Before<'_>) -> Option<Step> {
+        (self.name == "Relu").then_some(Step::Relu)
     }
 
     fn in_place(&self) -> &[(usize, usize)] {

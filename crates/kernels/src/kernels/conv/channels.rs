@@ -3,6 +3,7 @@
 
 use super::geometry::{AXES, Class};
 use super::runs::Runs;
+use crate::kernels::epilogue::{Area, Epilogue};
 use crate::kernels::gemm::microkernel::{A_BY_TABLE, Start, Tile, span, tile};
 use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::real::Real;
@@ -34,6 +35,8 @@ pub(super) struct ChannelTiles<'a, E> {
     pub(super) bias: Option<*const E>,
     pub(super) channels: usize,
     pub(super) relu: bool,
+    pub(super) epilogue: Option<&'a Epilogue<'a>>,
+    pub(super) first_channel: usize,
     pub(super) destination: *mut E,
     pub(super) plane: usize,
     pub(super) sizes: [usize; AXES],
@@ -133,6 +136,17 @@ impl<E: Real> ChannelTiles<'_, E> {
             if step == 1 {
                 let column = |r: usize| part.add(r * stride).cast_const();
                 gather_columns(to, self.plane, rows, n, true, column);
+                if let Some(epilogue) = self.epilogue {
+                    let area = Area {
+                        at: to.cast(),
+                        stride: self.plane,
+                        rows: n,
+                        n: rows,
+                        channel: self.first_channel + channel,
+                        channel_step: 1,
+                    };
+                    epilogue.apply(S::ISA, area);
+                }
                 return;
             }
             for r in 0..rows {

@@ -3,6 +3,7 @@
 
 use super::engine::Convolution;
 use super::source::Layout;
+use crate::kernels::epilogue::Area;
 use crate::kernels::gemm::real::Real;
 use crate::simd::{LANES, Simd, WithSimd};
 
@@ -52,6 +53,12 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
                                 self.tile::<S, ROWS>(s, from, weights, taps, start, to, strides, n);
                             } else {
                                 self.tile::<S, 1>(s, from, weights, taps, start, to, strides, n);
+                            }
+                            if let Some(epilogue) = c.epilogue {
+                                let (at, stride) = (to.cast(), width);
+                                let (channel, channel_step) = (group, 0);
+                                let area = Area { at, stride, rows, n, channel, channel_step };
+                                epilogue.apply(S::ISA, area);
                             }
                             column += LANES;
                         }

@@ -11,6 +11,7 @@ use super::runs::Runs;
 use super::source::Layout;
 use super::weights::{Packed, Side, Weights};
 use crate::error::Result;
+use crate::kernels::epilogue::Epilogue;
 use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::gemm::microkernel::{Start, TABLE_TAIL, span};
 use crate::kernels::gemm::packing::RowPanels;
@@ -42,6 +43,8 @@ pub(crate) struct Convolution<'a, E> {
     pub(crate) weights: &'a Weights,
     pub(crate) bias: Option<*const E>,
     pub(crate) relu: bool,
+    /// Steps on finished outputs; only where there is one class of step 1.
+    pub(crate) epilogue: Option<&'a Epilogue<'a>>,
     pub(crate) source: *const E,
     pub(crate) destination: *mut E,
 }
@@ -322,6 +325,8 @@ impl<E: Real> Convolution<'_, E> {
                                 bias,
                                 channels: self.destinations,
                                 relu: self.relu,
+                                epilogue: self.epilogue,
+                                first_channel: group * self.destinations,
                                 destination,
                                 plane,
                                 sizes: self.destination_sizes,
@@ -359,6 +364,8 @@ impl<E: Real> Convolution<'_, E> {
                                     None => Start::Zero,
                                 },
                                 relu: self.relu,
+                                epilogue: self.epilogue,
+                                first_channel: group * self.destinations,
                                 destination,
                                 plane,
                                 sizes: self.destination_sizes,

@@ -10,6 +10,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
 use crate::kernels::gemm::real::Real;
 use crate::kernels::gemm::relu_attribute;
@@ -203,6 +204,7 @@ impl Conv {
         w: &Array,
         bias: Option<&Array>,
         out: &Array,
+        epilogue: Option<&Epilogue<'_>>,
     ) -> Result<()> {
         let op = self.operator();
         let window = self.attributes.window(op, &w.shape()[2..])?;
@@ -232,6 +234,7 @@ impl Conv {
             weights,
             bias: bias.as_ref().map(|b| b.as_ptr::<E>()),
             relu: self.relu,
+            epilogue,
             source: x.as_ptr(),
             destination: out.as_mut_ptr(),
         };
@@ -267,13 +270,33 @@ impl Kernel for Conv {
         let (Some(x), Some(w)) = (inputs[0], inputs[1]) else { return Ok(()) };
         let bias = inputs.get(2).copied().flatten();
         match x.dtype() {
-            DType::F32 => self.compute::<f32>(isa(), x, w, bias, &outputs[0]),
-            DType::F64 => self.compute::<f64>(isa(), x, w, bias, &outputs[0]),
+            DType::F32 => self.compute::<f32>(isa(), x, w, bias, &outputs[0], None),
+            DType::F64 => self.compute::<f64>(isa(), x, w, bias, &outputs[0], None),
             dtype if is_half(dtype) => {
                 through_f32(self.operator(), inputs, &outputs[0], |i, o| self.run(i, o))
             }
             _ => Ok(()),
         }
+    }
+
+    fn channel_axis(&self) -> Option<ChannelAxis> {
+        (self.direction == Direction::Forward).then_some(ChannelAxis::Second)
+    }
+
+    fn run_with(
+        &self,
+        inputs: &[Option<&Array>],
+        out: &Array,
+        epilogue: &Epilogue<'_>,
+    ) -> Option<Result<()>> {
+        let (x, w) = (inputs[0]?, inputs[1]?);
+        let bias = inputs.get(2).copied().flatten();
+        if self.relu {
+            return None;
+        }
+        let (relu, rest) = epilogue.split_relu();
+        let kernel = Self { relu, ..self.clone() };
+        Some(kernel.compute::<f32>(isa(), x, w, bias, out, rest.as_ref()))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {

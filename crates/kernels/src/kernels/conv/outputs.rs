@@ -2,6 +2,7 @@
 
 use super::geometry::{AXES, Class};
 use super::runs::Runs;
+use crate::kernels::epilogue::{Area, Epilogue};
 use crate::kernels::gemm::microkernel::{B_BY_TABLE, Start, TABLE_TAIL, Tile, span, tile};
 use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::real::Real;
@@ -29,6 +30,8 @@ pub(super) struct Tiles<'a, E> {
     pub(super) tail_table: *mut u32,
     pub(super) start: Start<E>,
     pub(super) relu: bool,
+    pub(super) epilogue: Option<&'a Epilogue<'a>>,
+    pub(super) first_channel: usize,
     pub(super) destination: *mut E,
     pub(super) plane: usize,
     pub(super) sizes: [usize; AXES],
@@ -114,9 +117,22 @@ impl<E: Real> Tiles<'_, E> {
                 t.n = wide * LANES;
             }
             tile::<S, E, B_BY_TABLE>(s, rows, wide, &t);
-            if direct.is_none() {
+            if direct.is_some() {
+                self.finish::<S>(t.c, row, rows, n);
+            } else {
                 self.scatter(s, t.c, wide * LANES, row, rows, run, at, n);
             }
+        }
+    }
+
+    /// The epilogue on `rows` channels of `n` neighbouring outputs.
+    #[inline(always)]
+    unsafe fn finish<S: Simd>(&self, at: *mut E, row: usize, rows: usize, n: usize) {
+        if let Some(epilogue) = self.epilogue {
+            let (at, channel) = (at.cast(), self.first_channel + row);
+            let area = Area { at, stride: self.plane, rows, n, channel, channel_step: 1 };
+            // SAFETY: outputs of this part, in the destination of the epilogue.
+            unsafe { epilogue.apply(S::ISA, area) };
         }
     }
 
@@ -191,6 +207,7 @@ impl<E: Real> Tiles<'_, E> {
                         }
                     }
                 }
+                self.finish::<S>(to, row, rows, count);
             }
             q += count;
         }

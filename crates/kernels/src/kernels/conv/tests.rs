@@ -206,12 +206,12 @@ impl Case {
             };
             let y = Array::uninit("test", E::DTYPE, &y_shape).unwrap();
             let bias = self.bias.then_some(&ba);
-            conv(Direction::Forward).compute::<E>(isa, &xa, &wa, bias, &y).unwrap();
+            conv(Direction::Forward).compute::<E>(isa, &xa, &wa, bias, &y, None).unwrap();
             check("Conv", &forward, &y);
             let dx = Array::uninit("test", E::DTYPE, &x_shape).unwrap();
             let direction = Direction::GradInput { input_shape: x_shape.clone() };
             let back = Conv::of(direction, self.attributes(), self.groups, false);
-            back.compute::<E>(isa, &ga, &wa, None, &dx).unwrap();
+            back.compute::<E>(isa, &ga, &wa, None, &dx, None).unwrap();
             check("ConvGradInput", &grad_input, &dx);
             if let Ok(sizes) = &wide {
                 let want = self.transposed(&g, &w, Some(&c), &out, sizes);
@@ -219,7 +219,7 @@ impl Case {
                 let up = Array::uninit("test", E::DTYPE, &shape).unwrap();
                 let direction = Direction::Transposed { output_padding: self.extra.clone() };
                 let conv = Conv::of(direction, self.attributes(), self.groups, false);
-                conv.compute::<E>(isa, &ga, &wa, Some(&ca), &up).unwrap();
+                conv.compute::<E>(isa, &ga, &wa, Some(&ca), &up, None).unwrap();
                 check("ConvTranspose", &want, &up);
             }
             let dw = Array::uninit("test", E::DTYPE, &w_shape).unwrap();

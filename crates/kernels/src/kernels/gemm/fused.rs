@@ -5,7 +5,7 @@ use super::matmul::bind_right;
 use super::matrix::Matrix;
 use super::microkernel::Start;
 use super::packing::PackedB;
-use super::product::{Product, Right};
+use super::product::{Product, Right, is_narrow};
 use super::real::{Real, relu as relu_one};
 use super::{Bound, for_integer, half_precision, numeric, relu_attribute};
 use crate::array::{Array, Dims, Meta, StridedLoop, broadcast, broadcast_strides};
@@ -13,6 +13,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue};
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -80,7 +81,9 @@ impl Gemm {
         c: Option<&Array>,
         out: &Array,
         packed: Option<&PackedB<E>>,
+        epilogue: Option<&Epilogue<'_>>,
     ) -> Result<()> {
+        let (relu, rest) = epilogue.map_or((false, None), Epilogue::split_relu);
         let (m, n, k, _) = self.extents(a.shape(), b.shape());
         let (alpha, beta) = (E::from_f64(self.alpha), E::from_f64(self.beta));
         let one = E::from_f64(1.0);
@@ -112,7 +115,8 @@ impl Gemm {
             c: y,
             c_rows: n as isize,
             c_columns: 1,
-            relu: self.relu && alpha == one,
+            relu: relu || self.relu && alpha == one,
+            epilogue: rest.as_ref(),
         };
         // SAFETY: the arrays' own extents and strides; only the loaded start may be the output.
         unsafe { product.run("Gemm", isa)? };
@@ -232,10 +236,14 @@ impl Kernel for Gemm {
             return Ok(());
         }
         match (out.dtype(), self.bound.as_deref()) {
-            (DType::F32, Some(Bound::F32(packed))) => self.real(isa(), a, b, c, out, Some(packed)),
-            (DType::F64, Some(Bound::F64(packed))) => self.real(isa(), a, b, c, out, Some(packed)),
-            (DType::F32, _) => self.real::<f32>(isa(), a, b, c, out, None),
-            (DType::F64, _) => self.real::<f64>(isa(), a, b, c, out, None),
+            (DType::F32, Some(Bound::F32(packed))) => {
+                self.real(isa(), a, b, c, out, Some(packed), None)
+            }
+            (DType::F64, Some(Bound::F64(packed))) => {
+                self.real(isa(), a, b, c, out, Some(packed), None)
+            }
+            (DType::F32, _) => self.real::<f32>(isa(), a, b, c, out, None, None),
+            (DType::F64, _) => self.real::<f64>(isa(), a, b, c, out, None, None),
             (dtype, _) if half_precision::is_half(dtype) => {
                 half_precision::through_f32("Gemm", inputs, out, |i, o| self.run(i, o))
             }
@@ -244,6 +252,29 @@ impl Kernel for Gemm {
                 Ok(())
             }
         }
+    }
+
+    fn channel_axis(&self) -> Option<ChannelAxis> {
+        Some(ChannelAxis::Last)
+    }
+
+    fn run_with(
+        &self,
+        inputs: &[Option<&Array>],
+        out: &Array,
+        epilogue: &Epilogue<'_>,
+    ) -> Option<Result<()>> {
+        let (a, b) = (inputs[0]?, inputs[1]?);
+        let n = out.shape()[out.rank() - 1];
+        if self.relu || self.alpha != 1.0 || is_narrow(out.size() / n.max(1), n) {
+            return None;
+        }
+        let packed = match self.bound.as_deref() {
+            Some(Bound::F32(packed)) => Some(packed),
+            _ => None,
+        };
+        let last = inputs.get(2).copied().flatten();
+        Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue)))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
@@ -265,7 +296,9 @@ impl Linear {
         bias: Option<&Array>,
         out: &Array,
         packed: Option<&PackedB<E>>,
+        epilogue: Option<&Epilogue<'_>>,
     ) -> Result<()> {
+        let (relu, rest) = epilogue.map_or((false, None), Epilogue::split_relu);
         let (n, k) = (w.shape()[0], w.shape()[1]);
         let contiguous;
         let x = if x.rank() > 2 && !x.is_contiguous() {
@@ -299,7 +332,8 @@ impl Linear {
             c: out.as_mut_ptr::<E>(),
             c_rows: n as isize,
             c_columns: 1,
-            relu: self.relu,
+            relu: self.relu || relu,
+            epilogue: rest.as_ref(),
         };
         // SAFETY: the arrays' own extents and strides; the output is disjoint from them.
         unsafe { product.run("Linear", isa) }
@@ -371,15 +405,42 @@ impl Kernel for Linear {
             return Ok(());
         }
         match (out.dtype(), self.bound.as_deref()) {
-            (DType::F32, Some(Bound::F32(packed))) => self.real(isa(), x, w, b, out, Some(packed)),
-            (DType::F64, Some(Bound::F64(packed))) => self.real(isa(), x, w, b, out, Some(packed)),
-            (DType::F32, _) => self.real::<f32>(isa(), x, w, b, out, None),
-            (DType::F64, _) => self.real::<f64>(isa(), x, w, b, out, None),
+            (DType::F32, Some(Bound::F32(packed))) => {
+                self.real(isa(), x, w, b, out, Some(packed), None)
+            }
+            (DType::F64, Some(Bound::F64(packed))) => {
+                self.real(isa(), x, w, b, out, Some(packed), None)
+            }
+            (DType::F32, _) => self.real::<f32>(isa(), x, w, b, out, None, None),
+            (DType::F64, _) => self.real::<f64>(isa(), x, w, b, out, None, None),
             (dtype, _) if half_precision::is_half(dtype) => {
                 half_precision::through_f32("Linear", inputs, out, |i, o| self.run(i, o))
             }
             (dtype, _) => for_integer!(dtype, T => self.integers::<T>(x, w, b, out)),
         }
+    }
+
+    fn channel_axis(&self) -> Option<ChannelAxis> {
+        Some(ChannelAxis::Last)
+    }
+
+    fn run_with(
+        &self,
+        inputs: &[Option<&Array>],
+        out: &Array,
+        epilogue: &Epilogue<'_>,
+    ) -> Option<Result<()>> {
+        let (a, b) = (inputs[0]?, inputs[1]?);
+        let n = out.shape()[out.rank() - 1];
+        if self.relu || is_narrow(out.size() / n.max(1), n) {
+            return None;
+        }
+        let packed = match self.bound.as_deref() {
+            Some(Bound::F32(packed)) => Some(packed),
+            _ => None,
+        };
+        let last = inputs.get(2).copied().flatten();
+        Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue)))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {

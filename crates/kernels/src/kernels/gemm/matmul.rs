@@ -4,7 +4,7 @@ use super::integer::multiply;
 use super::matrix::{Matrix, Shared};
 use super::microkernel::Start;
 use super::packing::PackedB;
-use super::product::{Product, Right, parts_of, try_for_each};
+use super::product::{Product, Right, is_narrow, parts_of, try_for_each};
 use super::real::Real;
 use super::{Bound, for_integer, half_precision, numeric, relu_attribute};
 use crate::array::{Array, Dims, Meta, Strides, broadcast};
@@ -12,6 +12,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue};
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -125,13 +126,13 @@ impl Kernel for MatMul {
         let out = &outputs[0];
         match (out.dtype(), self.bound.as_deref()) {
             (DType::F32, Some(Bound::F32(packed))) => {
-                multiply_real(isa(), a, b, out, Some(packed), self.relu)
+                multiply_real(isa(), a, b, out, Some(packed), self.relu, None)
             }
             (DType::F64, Some(Bound::F64(packed))) => {
-                multiply_real(isa(), a, b, out, Some(packed), self.relu)
+                multiply_real(isa(), a, b, out, Some(packed), self.relu, None)
             }
-            (DType::F32, _) => multiply_real::<f32>(isa(), a, b, out, None, self.relu),
-            (DType::F64, _) => multiply_real::<f64>(isa(), a, b, out, None, self.relu),
+            (DType::F32, _) => multiply_real::<f32>(isa(), a, b, out, None, self.relu, None),
+            (DType::F64, _) => multiply_real::<f64>(isa(), a, b, out, None, self.relu, None),
             (dtype, _) if half_precision::is_half(dtype) => {
                 half_precision::through_f32(NAME, inputs, out, |i, o| self.run(i, o))
             }
@@ -140,6 +141,28 @@ impl Kernel for MatMul {
                 Ok(())
             }
         }
+    }
+
+    fn channel_axis(&self) -> Option<ChannelAxis> {
+        Some(ChannelAxis::Last)
+    }
+
+    fn run_with(
+        &self,
+        inputs: &[Option<&Array>],
+        out: &Array,
+        epilogue: &Epilogue<'_>,
+    ) -> Option<Result<()>> {
+        let (a, b) = (inputs[0]?, inputs[1]?);
+        let n = if b.rank() == 1 { 1 } else { b.shape()[b.rank() - 1] };
+        if self.relu || is_narrow(out.size() / n.max(1), n) {
+            return None;
+        }
+        let packed = match self.bound.as_deref() {
+            Some(Bound::F32(packed)) => Some(packed),
+            _ => None,
+        };
+        Some(multiply_real::<f32>(isa(), a, b, out, packed, false, Some(epilogue)))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
@@ -185,7 +208,9 @@ pub(super) fn multiply_real<E: Real>(
     out: &Array,
     packed: Option<&PackedB<E>>,
     relu: bool,
+    epilogue: Option<&Epilogue<'_>>,
 ) -> Result<()> {
+    let (relu_first, rest) = epilogue.map_or((false, None), Epilogue::split_relu);
     if out.size() == 0 {
         return Ok(());
     }
@@ -218,7 +243,8 @@ pub(super) fn multiply_real<E: Real>(
             c: pc.wrapping_add(index * m * n),
             c_rows: n as isize,
             c_columns: 1,
-            relu,
+            relu: relu || relu_first,
+            epilogue: rest.as_ref(),
         };
         // SAFETY: the arrays' own extents and strides; the output is disjoint from the inputs.
         unsafe { product.run(NAME, isa) }

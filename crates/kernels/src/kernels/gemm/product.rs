@@ -9,6 +9,7 @@ use super::microkernel::{IN_ORDER, Start, Tile, prefetch, span, tile};
 use super::packing::{PackedB, RowPanels, pack_left, pack_right, panel_width};
 use super::real::Real;
 use crate::error::Result;
+use crate::kernels::epilogue::{Area, Epilogue};
 use crate::parallel;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, LANES, Simd, WithSimd, dispatch_on};
@@ -48,6 +49,8 @@ pub(crate) struct Product<'a, E> {
     pub(crate) c_rows: isize,
     pub(crate) c_columns: isize,
     pub(crate) relu: bool,
+    /// Steps on the finished rows; only where columns of c follow each other.
+    pub(crate) epilogue: Option<&'a Epilogue<'a>>,
 }
 
 /// How many parts some work is split into: a function of its size alone.
@@ -55,8 +58,13 @@ pub(crate) fn parts_of(operations: usize) -> usize {
     if operations < SPLIT_FROM { 1 } else { (operations / PART).clamp(2, MOST_PARTS) }
 }
 
+/// Whether vectors run along the rows of the output, so that no epilogue follows in its tiles.
+pub(crate) fn is_narrow(m: usize, n: usize) -> bool {
+    n <= NARROW && m >= LANES
+}
+
 #[derive(Clone, Copy)]
-struct Block<E> {
+struct Block<'e, E> {
     k: usize,
     n: usize,
     panels: RowPanels,
@@ -72,12 +80,13 @@ struct Block<E> {
     c_rows: isize,
     c_columns: isize,
     relu: bool,
+    epilogue: Option<&'e Epilogue<'e>>,
     /// Row panels and column vectors of this part.
     rows: (usize, usize),
     vectors: (usize, usize),
 }
 
-impl<E: Real> WithSimd for Block<E> {
+impl<E: Real> WithSimd for Block<'_, E> {
     type Output = ();
 
     #[inline(always)]
@@ -124,7 +133,7 @@ impl<E: Real> WithSimd for Block<E> {
     }
 }
 
-impl<E: Real> Block<E> {
+impl<E: Real> Block<'_, E> {
     #[inline(always)]
     unsafe fn tile<S: Simd>(
         &self,
@@ -202,6 +211,10 @@ impl<E: Real> Block<E> {
                         *c.offset(place(r, j)) = *part.add(r * stride + j);
                     }
                 }
+            } else if let (Some(epilogue), true) = (self.epilogue, last) {
+                let (at, stride) = (c.cast(), self.c_rows as usize);
+                let area = Area { at, stride, rows, n, channel: column, channel_step: 0 };
+                epilogue.apply(S::ISA, area);
             }
         }
     }
@@ -220,8 +233,8 @@ impl<E: Real> Product<'_, E> {
         if self.m == 0 || self.n == 0 {
             return Ok(());
         }
-        if self.n <= NARROW
-            && self.m >= LANES
+        if is_narrow(self.m, self.n)
+            && self.epilogue.is_none()
             && let Some(turned) = self.turned()
         {
             self = turned;
@@ -302,6 +315,7 @@ impl<E: Real> Product<'_, E> {
             c_rows: self.c_rows,
             c_columns: self.c_columns,
             relu: self.relu,
+            epilogue: self.epilogue,
             rows: (0, panels.count),
             vectors: (0, n.div_ceil(LANES)),
         };
@@ -341,6 +355,7 @@ impl<E: Real> Product<'_, E> {
             c_rows: self.c_columns,
             c_columns: self.c_rows,
             relu: self.relu,
+            epilogue: self.epilogue,
         })
     }
 }
@@ -385,6 +400,7 @@ impl<E: Real> Packed<E> {
                 c_rows: self.c_rows,
                 c_columns: 1,
                 relu: false,
+                epilogue: None,
                 rows: self.rows,
                 vectors: (0, self.n.div_ceil(LANES)),
             },

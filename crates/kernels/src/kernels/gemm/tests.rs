@@ -130,6 +130,7 @@ impl Case {
                 c_rows: self.n as isize,
                 c_columns: 1,
                 relu: self.relu,
+                epilogue: None,
             };
             product.run("test", isa).unwrap();
         }

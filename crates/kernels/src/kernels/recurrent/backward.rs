@@ -277,6 +277,7 @@ impl<E: Gate> Backward<'_, E> {
                 c_rows: hidden as isize,
                 c_columns: 1,
                 relu: false,
+                epilogue: None,
             }
             .run(self.operator, isa())
         }
@@ -328,6 +329,7 @@ impl<E: Gate> Backward<'_, E> {
                 c_rows: width(input),
                 c_columns: 1,
                 relu: false,
+                epilogue: None,
             };
             product.run(op, isa())?;
             // A product of many rows is written transposed, so that both operands are read by rows.
@@ -344,6 +346,7 @@ impl<E: Gate> Backward<'_, E> {
                     c_rows: if turned { 1 } else { m as isize },
                     c_columns: if turned { m as isize } else { 1 },
                     relu: false,
+                    epilogue: None,
                 }
             };
             let inputs = Matrix::new(x, width(input), 1);

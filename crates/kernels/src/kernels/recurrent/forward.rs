@@ -72,6 +72,7 @@ impl<E: Gate> Forward<'_, E> {
                 c_rows: stride as isize,
                 c_columns: 1,
                 relu: false,
+                epilogue: None,
             };
             // SAFETY: x has `all` rows of `input`, the gates `all` rows of `stride` elements.
             unsafe { product.run(self.operator, isa())? };
@@ -251,6 +252,7 @@ impl<E: Gate> Forward<'_, E> {
             c_rows: c_rows as isize,
             c_columns: 1,
             relu: false,
+            epilogue: None,
         };
         // SAFETY: the caller's promise.
         unsafe { product.run(self.operator, isa()) }

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onemodel_graph.planning.fusion import fuse
 from onemodel_graph.planning.slot import Call, Slot, count, nbytes
 from onemodel_kernels import Program
 from onemodel_kernels.errors import MemoryLimitError
@@ -128,7 +129,7 @@ def build(
     calls: Sequence[Call], feeds: Sequence[Slot], results: Sequence[Slot]
 ) -> tuple[Program, list[str]]:
     """A program that computes ``results`` from ``feeds``, and the label of each of its calls."""
-    calls = reachable(calls, results)
+    calls = fuse(reachable(calls, results), results)
     made = {slot for call in calls for slot in call.outputs}
     shares: dict[Slot, int] = {}
     for slot in dict.fromkeys(results):
