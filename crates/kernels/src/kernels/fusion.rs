@@ -64,7 +64,7 @@ pub fn fuse(
         },
     };
     let axis = fused.first.channel_axis()?.seen_in(shape, &fused.own_shape);
-    if fused.own_shape.iter().product::<usize>() != shape.iter().product() {
+    if fused.own_shape.iter().product::<usize>() != shape.iter().product::<usize>() {
         return None;
     }
     let before = Before { at, constants, input: fused.inputs, shape, axis };
