@@ -10,11 +10,16 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from hypothesis import settings
 
 import onemodel_tensors as om
 from onemodel_graph import ArithmeticMode, Session
 from onemodel_kernels.errors import OneModelError
 from onemodel_trace import TracedModel, Tracer
+
+settings.register_profile("few", max_examples=80)
+settings.register_profile("thousands", max_examples=5000)
+settings.load_profile("few")
 
 SCALED = 2e-5
 """Difference allowed to ONNX Runtime, which orders sums in its own way and rounds functions elsewhere."""

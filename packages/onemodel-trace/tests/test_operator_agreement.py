@@ -10,7 +10,7 @@ import pytest
 
 import onemodel_tensors as om
 from onemodel_tensors import functional as F
-from onemodel_trace import TraceErrorKind, TraceException
+from onemodel_trace import TraceErrorKind, TraceException, Tracer
 from onemodel_trace.testing import all_cases
 
 CASES = {case.name: case for case in all_cases()}
@@ -44,7 +44,7 @@ def test_all_axes_symbolic(name, agree):
 
 
 NOT_OPERATORS = {
-    "allclose", "autograd", "broadcast_shapes", "default_generator", "enable_grad", "equal",
+    "autograd", "broadcast_shapes", "default_generator", "enable_grad",
     "functional", "get_default_dtype", "get_rng_state", "gradcheck", "inference_mode", "initial_seed",
     "is_grad_enabled", "manual_seed", "no_grad", "promote_types", "result_type", "seed",
     "set_default_dtype", "set_grad_enabled", "set_rng_state", "from_dlpack", "from_numpy", "asarray",
@@ -56,12 +56,46 @@ NOT_OPERATORS = {
 
 CONSTANTS = {"linspace", "logspace", "empty", "empty_like", "tril_indices", "triu_indices"}
 
+DEPENDENT, UNSUPPORTED = TraceErrorKind.DATA_DEPENDENT, TraceErrorKind.UNSUPPORTED_OPERATION
+
 REFUSED = {
-    "argwhere", "bincount", "masked_select", "nonzero", "unique", "bernoulli", "multinomial",
-    "normal", "rand", "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "cross_entropy",
-    "nll_loss", "ctc_loss",
-}  # fmt: skip
-"""Refused by kind and name; see the tests of refusals."""
+    "argwhere": (lambda x: om.argwhere(x), DEPENDENT),
+    "bincount": (lambda x: om.bincount(x.flatten().abs().long()), DEPENDENT),
+    "masked_select": (lambda x: om.masked_select(x, x > 0), DEPENDENT),
+    "nonzero": (lambda x: om.nonzero(x), DEPENDENT),
+    "unique": (lambda x: om.unique(x), DEPENDENT),
+    "equal": (lambda x: om.equal(x, x * 1), DEPENDENT),
+    "allclose": (lambda x: om.allclose(x, x * 1), DEPENDENT),
+    "bernoulli": (lambda x: om.bernoulli(x.sigmoid()), UNSUPPORTED),
+    "multinomial": (lambda x: om.multinomial(x.abs(), 1), DEPENDENT),
+    "normal": (lambda x: om.normal(x, 1.0), UNSUPPORTED),
+    "rand": (lambda x: om.rand(3), UNSUPPORTED),
+    "rand_like": (lambda x: om.rand_like(x), UNSUPPORTED),
+    "randint": (lambda x: om.randint(0, 3, (2,)), UNSUPPORTED),
+    "randint_like": (lambda x: om.randint_like(x, 3), UNSUPPORTED),
+    "randn": (lambda x: om.randn(3), UNSUPPORTED),
+    "randn_like": (lambda x: om.randn_like(x), UNSUPPORTED),
+    "randperm": (lambda x: om.randperm(3), UNSUPPORTED),
+    "cross_entropy": (lambda x: F.cross_entropy(x, om.tensor([0, 1, 2])), UNSUPPORTED),
+    "nll_loss": (lambda x: F.nll_loss(x, om.tensor([0, 1, 2])), UNSUPPORTED),
+    "ctc_loss": (
+        lambda x: F.ctc_loss(x[:, None], om.tensor([[1, 2]]), om.tensor([3]), om.tensor([2])),
+        UNSUPPORTED,
+    ),
+}
+"""Refused by kind and name."""
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_by_name(name, trace, example):
+    function, kind = REFUSED[name]
+    with pytest.raises(TraceException) as caught:
+        trace(function, example(3, 4))
+    assert caught.value.kind is kind, caught.value
+    drawn = {"normal": "randn", "randint_like": "randint"}
+    assert f" {drawn.get(name, name)}" in str(caught.value)
+    assert f"[{__file__}:" in str(caught.value)
+
 
 OTHER_NAMES = {
     "absolute": "abs", "arccos": "acos", "arcsin": "asin", "arctan": "atan", "arctan2": "atan2",
@@ -76,6 +110,48 @@ def test_every_public_operator_has_a_case_or_a_reason():
     public = {name for name in (*om.__all__, *F.__all__) if name[:1].islower()}
     dtypes = {name for name in public if isinstance(getattr(om, name, None), str)}
     covered = {case.operator for case in all_cases()}
-    known = NOT_OPERATORS | CONSTANTS | REFUSED | set(OTHER_NAMES)
+    known = NOT_OPERATORS | CONSTANTS | set(REFUSED) | set(OTHER_NAMES)
     assert sorted(public - dtypes - covered - known) == []
     assert sorted(known - public) == []
+    assert {name for name in OTHER_NAMES.values() if name not in covered} == set()
+
+
+ANSWERS = {
+    "device", "dim", "dtype", "element_size", "grad", "grad_fn", "is_complex", "is_contiguous",
+    "is_cuda", "is_floating_point", "is_leaf", "is_signed", "itemsize", "ndim", "ndimension",
+    "requires_grad", "requires_grad_", "shape", "retain_grad",
+}  # fmt: skip
+"""What Python may know of a traced tensor: nothing that a value decides; sizes are symbolic."""
+
+READS = {"data", "data_ptr", "item", "numpy", "tolist", "storage_offset", "stride"}
+
+WRITES = {
+    "bernoulli_", "copy_", "exponential_", "fill_", "fill_diagonal_", "normal_", "random_",
+    "uniform_", "zero_",
+}  # fmt: skip
+
+GRADIENTS = {"backward", "register_hook", "register_post_accumulate_grad_hook"}
+
+ARGUMENTS = {
+    "copy_": (om.zeros(3, 3),), "fill_": (1.0,), "fill_diagonal_": (1.0,),
+    "register_hook": (print,), "register_post_accumulate_grad_hook": (print,),
+}  # fmt: skip
+
+
+def test_every_method_has_a_case_or_a_reason():
+    methods = {name for name in dir(om.Tensor) if not name.startswith("_")}
+    covered = {case.operator for case in all_cases()}
+    covered |= {name + "_" for name in covered | set(OTHER_NAMES)}
+    known = ANSWERS | READS | WRITES | GRADIENTS | set(REFUSED)
+    assert sorted(methods - covered - known) == []
+    assert sorted((ANSWERS | READS | WRITES | GRADIENTS) - methods) == []
+
+
+@pytest.mark.parametrize("name", sorted(READS | WRITES | GRADIENTS))
+def test_every_read_and_write_is_refused(name, example):
+    arguments = ARGUMENTS.get(name, ())
+    with Tracer.begin() as tracer:
+        x = tracer.input("x", example(3, 3), axis_names=("B", None)) * 2
+        with pytest.raises(TraceException):
+            found = getattr(x, name)
+            found(*arguments)

@@ -337,6 +337,7 @@ def test_refused_with_the_reason(name, trace, example):
         (lambda x: x.view(3, 8), (6, 4), {"x": {0: "B"}}),
         (lambda x: x.view(5, 8, 8), (5, 2, 32), {"x": ("T", "B", None)}),
         (windows, (2, 8, 12, 3), {"x": ("B", "H", "W", None)}),
+        (lambda x: x[None][1:].reshape(0, 8, 6), (2, 4, 6), {"x": {0: "B"}}),
     ],
 )
 def test_reshapes_without_one_reading(function, shape, axes, trace, example):

@@ -97,6 +97,9 @@ def allclose(
     input: Tensor, other: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
 ) -> bool:
     """Whether :func:`isclose` is true everywhere."""
+    for operand in (input, other):
+        if isinstance(operand, Tensor):
+            operand._before_read("allclose()")
     return bool(isclose(input, other, rtol, atol, equal_nan).all())
 
 

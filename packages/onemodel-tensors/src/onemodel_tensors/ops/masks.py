@@ -30,6 +30,7 @@ def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
 
 def argwhere(input: Tensor) -> Tensor:
     """As :func:`nonzero` without ``as_tuple``."""
+    input._before_read("argwhere()")
     result: Tensor = nonzero(input)
     return result
 
@@ -45,6 +46,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
 
     if mask._array.dtype != "bool":
         raise DtypeError(f"masked_select: expected a bool mask, got {mask._array.dtype}")
+    input._before_read("masked_select()")
+    mask._before_read("masked_select()")
     x, m = broadcast_tensors(input, mask)
     (positions,) = nonzero(m.ravel(), as_tuple=True)
     return gather_axis(x.ravel(), 0, positions)

@@ -45,6 +45,8 @@ def read_reshape(
         ReadingError: No reading, or several; the text names them.
     """
     total = _product(shape)
+    if not total.terms:
+        _check_empty(shape, target)
     asked = _product([entry.value for entry in target if entry is not None])
     open_axis = target.index(None) if None in target else None
     quotient: Expression | None = None
@@ -78,6 +80,23 @@ def read_reshape(
         f"({come}) to ({_asked_text(target)}) is ambiguous: {several}; take the sizes from x.shape, "
         "or trace with other example sizes"
     )
+
+
+def _check_empty(shape: Sequence[Expression], target: Sequence[Target | None]) -> None:
+    """A shape without elements fits whatever is asked: a number may stand for an axis's size or not."""
+    missing = [factor for extent in shape for factor in _factors(extent)]
+    for entry in target:
+        for factor in _factors(entry.value) if entry is not None and entry.pinned else ():
+            if factor in missing:
+                missing.remove(factor)
+    numbers = [entry.value.example for entry in target if entry is not None and not entry.pinned]
+    for factor in missing:
+        if any(number and number % factor.example == 0 for number in numbers if factor.example):
+            come = ", ".join(extent.text() for extent in shape)
+            raise ReadingError(
+                f"({come}) to ({_asked_text(target)}) is ambiguous: it has no elements, and a number of "
+                f"the target may stand for {factor.text()} or not; take the sizes from x.shape"
+            )
 
 
 def _fill(target: Sequence[Target | None], value: Expression) -> tuple[Expression, ...]:

@@ -15,6 +15,7 @@ FAMILIES = (
     "spatial",
     "normalization",
     "losses",
+    "methods",
 )
 
 

@@ -75,6 +75,32 @@ CASES: list[Case] = [
             "interpolate: corners": lambda x: F.interpolate(
                 x, size=(13, 8), mode="bilinear", align_corners=True
             ),
+            "interpolate: bicubic": lambda x: F.interpolate(x, scale_factor=2, mode="bicubic"),
+            "interpolate: bicubic size": lambda x: F.interpolate(x, size=(5, 13), mode="bicubic"),
+            "interpolate: bicubic corners": lambda x: F.interpolate(
+                x, size=(13, 8), mode="bicubic", align_corners=True
+            ),
+            "interpolate: bicubic to one": lambda x: F.interpolate(x, size=1, mode="bicubic"),
+            "interpolate: bicubic half": lambda x: F.interpolate(
+                x, scale_factor=0.5, mode="bicubic"
+            ),
+            "interpolate: bilinear to one": lambda x: F.interpolate(x, size=1, mode="bilinear"),
+            "interpolate: 1.5": lambda x: F.interpolate(x, scale_factor=1.5, mode="bilinear"),
+            "interpolate: recomputed": lambda x: F.interpolate(
+                x, scale_factor=1.5, mode="bilinear", recompute_scale_factor=True
+            ),
+            "interpolate: linear": lambda x: F.interpolate(
+                x[:, :, 0], scale_factor=2, mode="linear"
+            ),
+            "interpolate: trilinear": lambda x: F.interpolate(
+                x.unsqueeze(2), scale_factor=(2, 2, 1), mode="trilinear"
+            ),
+            "interpolate: nearest volume": lambda x: F.interpolate(
+                x.unsqueeze(2), scale_factor=(2, 1, 2)
+            ),
+            "interpolate: doubled size": lambda x: F.interpolate(
+                x, size=(x.shape[2] * 2, x.shape[3] * 2), mode="bicubic"
+            ),
             "interpolate: half": lambda x: F.interpolate(x, scale_factor=0.5, mode="bilinear"),
             "interpolate: area": lambda x: F.interpolate(x, size=(3, 5), mode="area"),
             "upsample": lambda x: F.upsample(x, scale_factor=3),
