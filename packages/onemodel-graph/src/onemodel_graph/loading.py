@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from onemodel_graph.ir import Graph, Model
-from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.errors import AttributeValueError, OneModelError
 
 
 def load(source: str | os.PathLike[str] | bytes | Model | Graph) -> Model:
@@ -31,13 +31,19 @@ def load(source: str | os.PathLike[str] | bytes | Model | Graph) -> Model:
             head = file.read(16)
     except OSError as error:
         raise AttributeValueError(f"load: cannot read {str(path)!r}: {error.strerror}") from None
+    if not head:
+        raise AttributeValueError(f"load: {str(path)!r} is empty: it holds no model")
     from onemodel_graph.format import is_v1, read_v1
 
     if is_v1(head):
         return read_v1(path)
     from onemodel_graph.onnx_io import import_model
 
-    return import_model(path)
+    try:
+        return import_model(path)
+    except OneModelError as error:
+        error.add_note(f"in the file {str(path)!r}")
+        raise
 
 
 def _from_bytes(data: bytes) -> Model:
