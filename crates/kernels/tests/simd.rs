@@ -1,6 +1,8 @@
 //! Every instruction set computes each lane operation as the scalar reference does, bit for bit.
 
-use onemodel_kernels::simd::{Isa, LANES, Simd, WithSimd, dispatch_on, fma_f32_software};
+use onemodel_kernels::simd::{
+    Isa, LANES, Simd, WithSimd, available, dispatch_on, fma_f32_software,
+};
 use proptest::prelude::*;
 
 fn floats() -> impl Strategy<Value = [f32; LANES]> {
@@ -99,7 +101,7 @@ proptest! {
     #[test]
     fn all_instruction_sets_agree(a in floats(), b in floats(), c in floats()) {
         let want = dispatch_on(Isa::Scalar, AllOps(a, b, c));
-        for isa in [Isa::Avx2, Isa::Avx512] {
+        for isa in available() {
             let got = dispatch_on(isa, AllOps(a, b, c));
             for (k, (w, g)) in want.iter().zip(&got).enumerate() {
                 prop_assert_eq!(w, g, "operation {} on {}", k, isa.name());

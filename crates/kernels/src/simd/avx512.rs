@@ -24,8 +24,14 @@ pub unsafe fn run_plain<L: PlainLoop>(body: L) -> L::Output {
     body.run()
 }
 
-// SAFETY of all intrinsics below: the only way to a value of this type is `run`, whose caller has
-// probed the CPU.
+/// Instructions that touch registers alone.
+macro_rules! registers {
+    ($instructions:expr) => {
+        // SAFETY: a value of this type exists only inside `run`, whose caller has probed the CPU.
+        unsafe { $instructions }
+    };
+}
+
 impl Simd for Avx512 {
     const ISA: Isa = Isa::Avx512;
     const GEMM_ROWS: usize = 14;
@@ -37,80 +43,86 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
-        unsafe { _mm512_set1_ps(x) }
+        registers!(_mm512_set1_ps(x))
     }
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> Self::F {
+        // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe { _mm512_loadu_ps(p) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: Self::F) {
+        // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe { _mm512_storeu_ps(p, v) }
     }
     #[inline(always)]
     unsafe fn load_n(self, p: *const f32, n: usize) -> Self::F {
+        // SAFETY: masked to the caller's n elements; the CPU as in `registers`.
         unsafe { _mm512_maskz_loadu_ps(self.mask_first(n), p) }
     }
     #[inline(always)]
     unsafe fn store_n(self, p: *mut f32, n: usize, v: Self::F) {
+        // SAFETY: masked to the caller's n elements; the CPU as in `registers`.
         unsafe { _mm512_mask_storeu_ps(p, self.mask_first(n), v) }
     }
     #[inline(always)]
     fn to_array(self, v: Self::F) -> [f32; LANES] {
         let mut out = [0.0; LANES];
+        // SAFETY: an array of 16; the CPU as in `registers`.
         unsafe { _mm512_storeu_ps(out.as_mut_ptr(), v) };
         out
     }
     #[inline(always)]
     fn add(self, a: Self::F, b: Self::F) -> Self::F {
-        unsafe { _mm512_add_ps(a, b) }
+        registers!(_mm512_add_ps(a, b))
     }
     #[inline(always)]
     fn sub(self, a: Self::F, b: Self::F) -> Self::F {
-        unsafe { _mm512_sub_ps(a, b) }
+        registers!(_mm512_sub_ps(a, b))
     }
     #[inline(always)]
     fn mul(self, a: Self::F, b: Self::F) -> Self::F {
-        unsafe { _mm512_mul_ps(a, b) }
+        registers!(_mm512_mul_ps(a, b))
     }
     #[inline(always)]
     fn div(self, a: Self::F, b: Self::F) -> Self::F {
-        unsafe { _mm512_div_ps(a, b) }
+        registers!(_mm512_div_ps(a, b))
     }
     #[inline(always)]
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
-        unsafe { _mm512_fmadd_ps(a, b, c) }
+        registers!(_mm512_fmadd_ps(a, b, c))
     }
     #[inline(always)]
     fn sqrt(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_sqrt_ps(a) }
+        registers!(_mm512_sqrt_ps(a))
     }
     #[inline(always)]
     fn abs(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_abs_ps(a) }
+        registers!(_mm512_abs_ps(a))
     }
     #[inline(always)]
     fn neg(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_xor_ps(a, _mm512_set1_ps(-0.0)) }
+        registers!(_mm512_xor_ps(a, _mm512_set1_ps(-0.0)))
     }
     #[inline(always)]
     fn floor(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_roundscale_ps::<9>(a) }
+        registers!(_mm512_roundscale_ps::<9>(a))
     }
     #[inline(always)]
     fn ceil(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_roundscale_ps::<10>(a) }
+        registers!(_mm512_roundscale_ps::<10>(a))
     }
     #[inline(always)]
     fn trunc(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_roundscale_ps::<11>(a) }
+        registers!(_mm512_roundscale_ps::<11>(a))
     }
     #[inline(always)]
     fn round(self, a: Self::F) -> Self::F {
-        unsafe { _mm512_roundscale_ps::<8>(a) }
+        registers!(_mm512_roundscale_ps::<8>(a))
     }
     #[inline(always)]
     fn copysign(self, a: Self::F, b: Self::F) -> Self::F {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
         unsafe {
             let sign = _mm512_set1_ps(-0.0);
             _mm512_or_ps(_mm512_andnot_ps(sign, a), _mm512_and_ps(sign, b))
@@ -118,23 +130,23 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn lt(self, a: Self::F, b: Self::F) -> Self::M {
-        unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
+        registers!(_mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b))
     }
     #[inline(always)]
     fn le(self, a: Self::F, b: Self::F) -> Self::M {
-        unsafe { _mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b) }
+        registers!(_mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b))
     }
     #[inline(always)]
     fn eq(self, a: Self::F, b: Self::F) -> Self::M {
-        unsafe { _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b) }
+        registers!(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b))
     }
     #[inline(always)]
     fn is_nan(self, a: Self::F) -> Self::M {
-        unsafe { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a) }
+        registers!(_mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a))
     }
     #[inline(always)]
     fn select(self, m: Self::M, a: Self::F, b: Self::F) -> Self::F {
-        unsafe { _mm512_mask_blend_ps(m, b, a) }
+        registers!(_mm512_mask_blend_ps(m, b, a))
     }
     #[inline(always)]
     fn mask_and(self, a: Self::M, b: Self::M) -> Self::M {
@@ -158,95 +170,99 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn splat_i(self, x: i32) -> Self::I {
-        unsafe { _mm512_set1_epi32(x) }
+        registers!(_mm512_set1_epi32(x))
     }
     #[inline(always)]
     unsafe fn load_i(self, p: *const i32) -> Self::I {
+        // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe { _mm512_loadu_si512(p.cast()) }
     }
     #[inline(always)]
     unsafe fn store_i(self, p: *mut i32, v: Self::I) {
+        // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe { _mm512_storeu_si512(p.cast(), v) }
     }
     #[inline(always)]
     fn add_i(self, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_add_epi32(a, b) }
+        registers!(_mm512_add_epi32(a, b))
     }
     #[inline(always)]
     fn sub_i(self, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_sub_epi32(a, b) }
+        registers!(_mm512_sub_epi32(a, b))
     }
     #[inline(always)]
     fn mul_i(self, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_mullo_epi32(a, b) }
+        registers!(_mm512_mullo_epi32(a, b))
     }
     #[inline(always)]
     fn and_i(self, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_and_si512(a, b) }
+        registers!(_mm512_and_si512(a, b))
     }
     #[inline(always)]
     fn or_i(self, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_or_si512(a, b) }
+        registers!(_mm512_or_si512(a, b))
     }
     #[inline(always)]
     fn xor_i(self, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_xor_si512(a, b) }
+        registers!(_mm512_xor_si512(a, b))
     }
     #[inline(always)]
     fn shl_i<const N: i32>(self, a: Self::I) -> Self::I {
-        unsafe { _mm512_sll_epi32(a, _mm_cvtsi32_si128(N)) }
+        registers!(_mm512_sll_epi32(a, _mm_cvtsi32_si128(N)))
     }
     #[inline(always)]
     fn shr_i<const N: i32>(self, a: Self::I) -> Self::I {
-        unsafe { _mm512_sra_epi32(a, _mm_cvtsi32_si128(N)) }
+        registers!(_mm512_sra_epi32(a, _mm_cvtsi32_si128(N)))
     }
     #[inline(always)]
     fn shr_u<const N: i32>(self, a: Self::I) -> Self::I {
-        unsafe { _mm512_srl_epi32(a, _mm_cvtsi32_si128(N)) }
+        registers!(_mm512_srl_epi32(a, _mm_cvtsi32_si128(N)))
     }
     #[inline(always)]
     fn lt_i(self, a: Self::I, b: Self::I) -> Self::M {
-        unsafe { _mm512_cmplt_epi32_mask(a, b) }
+        registers!(_mm512_cmplt_epi32_mask(a, b))
     }
     #[inline(always)]
     fn eq_i(self, a: Self::I, b: Self::I) -> Self::M {
-        unsafe { _mm512_cmpeq_epi32_mask(a, b) }
+        registers!(_mm512_cmpeq_epi32_mask(a, b))
     }
     #[inline(always)]
     fn select_i(self, m: Self::M, a: Self::I, b: Self::I) -> Self::I {
-        unsafe { _mm512_mask_blend_epi32(m, b, a) }
+        registers!(_mm512_mask_blend_epi32(m, b, a))
     }
     #[inline(always)]
     fn bits(self, a: Self::F) -> Self::I {
-        unsafe { _mm512_castps_si512(a) }
+        registers!(_mm512_castps_si512(a))
     }
     #[inline(always)]
     fn from_bits(self, a: Self::I) -> Self::F {
-        unsafe { _mm512_castsi512_ps(a) }
+        registers!(_mm512_castsi512_ps(a))
     }
     #[inline(always)]
     fn to_int(self, a: Self::F) -> Self::I {
-        unsafe { _mm512_cvtps_epi32(a) }
+        registers!(_mm512_cvtps_epi32(a))
     }
     #[inline(always)]
     fn from_int(self, a: Self::I) -> Self::F {
-        unsafe { _mm512_cvtepi32_ps(a) }
+        registers!(_mm512_cvtepi32_ps(a))
     }
     #[inline(always)]
     fn scale_by_power(self, a: Self::F, n: Self::I) -> Self::F {
         // The instruction has the same single rounding.
-        unsafe { _mm512_scalef_ps(a, _mm512_cvtepi32_ps(n)) }
+        registers!(_mm512_scalef_ps(a, _mm512_cvtepi32_ps(n)))
     }
     #[inline(always)]
     fn splat_d(self, x: f64) -> Self::D {
-        unsafe { [_mm512_set1_pd(x); 2] }
+        registers!([_mm512_set1_pd(x); 2])
     }
     #[inline(always)]
     unsafe fn load_d(self, p: *const f64) -> Self::D {
+        // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe { [_mm512_loadu_pd(p), _mm512_loadu_pd(p.add(8))] }
     }
     #[inline(always)]
     unsafe fn store_d(self, p: *mut f64, v: Self::D) {
+        // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe {
             _mm512_storeu_pd(p, v[0]);
             _mm512_storeu_pd(p.add(8), v[1]);
@@ -255,31 +271,33 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn to_array_d(self, v: Self::D) -> [f64; LANES] {
         let mut out = [0.0; LANES];
+        // SAFETY: an array of 16.
         unsafe { self.store_d(out.as_mut_ptr(), v) };
         out
     }
     #[inline(always)]
     fn add_d(self, a: Self::D, b: Self::D) -> Self::D {
-        unsafe { [_mm512_add_pd(a[0], b[0]), _mm512_add_pd(a[1], b[1])] }
+        registers!([_mm512_add_pd(a[0], b[0]), _mm512_add_pd(a[1], b[1])])
     }
     #[inline(always)]
     fn sub_d(self, a: Self::D, b: Self::D) -> Self::D {
-        unsafe { [_mm512_sub_pd(a[0], b[0]), _mm512_sub_pd(a[1], b[1])] }
+        registers!([_mm512_sub_pd(a[0], b[0]), _mm512_sub_pd(a[1], b[1])])
     }
     #[inline(always)]
     fn mul_d(self, a: Self::D, b: Self::D) -> Self::D {
-        unsafe { [_mm512_mul_pd(a[0], b[0]), _mm512_mul_pd(a[1], b[1])] }
+        registers!([_mm512_mul_pd(a[0], b[0]), _mm512_mul_pd(a[1], b[1])])
     }
     #[inline(always)]
     fn div_d(self, a: Self::D, b: Self::D) -> Self::D {
-        unsafe { [_mm512_div_pd(a[0], b[0]), _mm512_div_pd(a[1], b[1])] }
+        registers!([_mm512_div_pd(a[0], b[0]), _mm512_div_pd(a[1], b[1])])
     }
     #[inline(always)]
     fn fma_d(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
-        unsafe { [_mm512_fmadd_pd(a[0], b[0], c[0]), _mm512_fmadd_pd(a[1], b[1], c[1])] }
+        registers!([_mm512_fmadd_pd(a[0], b[0], c[0]), _mm512_fmadd_pd(a[1], b[1], c[1])])
     }
     #[inline(always)]
     fn widen(self, a: Self::F) -> Self::D {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
         unsafe {
             let high = _mm512_extractf32x8_ps::<1>(a);
             [_mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(high)]
@@ -287,6 +305,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn narrow(self, a: Self::D) -> Self::F {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
         unsafe {
             let low = _mm512_castps256_ps512(_mm512_cvtpd_ps(a[0]));
             _mm512_insertf32x8::<1>(low, _mm512_cvtpd_ps(a[1]))
@@ -294,6 +313,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn tree_add_d(self, v: Self::D) -> f64 {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
         unsafe {
             let eight = _mm512_add_pd(v[0], v[1]);
             let low = _mm512_castpd512_pd256(eight);
@@ -304,6 +324,7 @@ impl Simd for Avx512 {
     }
     #[inline(always)]
     fn tree_max(self, v: Self::F) -> f32 {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
         unsafe {
             let (x, y) = (_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v));
             let m =
@@ -321,10 +342,10 @@ impl Simd for Avx512 {
     // The instructions give their second operand where the comparison does not hold.
     #[inline(always)]
     fn at_least(self, x: Self::F, bound: Self::F) -> Self::F {
-        unsafe { _mm512_max_ps(bound, x) }
+        registers!(_mm512_max_ps(bound, x))
     }
     #[inline(always)]
     fn at_most(self, x: Self::F, bound: Self::F) -> Self::F {
-        unsafe { _mm512_min_ps(bound, x) }
+        registers!(_mm512_min_ps(bound, x))
     }
 }

@@ -6,6 +6,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod scalar;
 
 use std::sync::OnceLock;
@@ -17,6 +19,7 @@ pub const LANES: usize = 16;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isa {
     Scalar,
+    Neon,
     Avx2,
     Avx512,
 }
@@ -26,6 +29,7 @@ impl Isa {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Scalar => "scalar",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -38,22 +42,32 @@ fn has_fma() -> bool {
     std::arch::is_x86_feature_detected!("fma") && std::arch::is_x86_feature_detected!("avx2")
 }
 
-fn probe() -> Isa {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f")
-            && std::arch::is_x86_feature_detected!("avx512vl")
-            && std::arch::is_x86_feature_detected!("avx512bw")
-            && std::arch::is_x86_feature_detected!("avx512dq")
-            && has_fma()
-        {
-            return Isa::Avx512;
-        }
-        if has_fma() {
-            return Isa::Avx2;
+/// The instruction sets that this CPU has, the best one last.
+#[must_use]
+pub fn available() -> Vec<Isa> {
+    let all = [Isa::Scalar, Isa::Neon, Isa::Avx2, Isa::Avx512];
+    all.into_iter().filter(|&isa| has(isa)).collect()
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has(isa: Isa) -> bool {
+    match isa {
+        Isa::Scalar => true,
+        Isa::Neon => false,
+        Isa::Avx2 => has_fma(),
+        Isa::Avx512 => {
+            has_fma()
+                && std::arch::is_x86_feature_detected!("avx512f")
+                && std::arch::is_x86_feature_detected!("avx512vl")
+                && std::arch::is_x86_feature_detected!("avx512bw")
+                && std::arch::is_x86_feature_detected!("avx512dq")
         }
     }
-    Isa::Scalar
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn has(isa: Isa) -> bool {
+    isa == Isa::Scalar || isa == Isa::Neon && cfg!(target_arch = "aarch64")
 }
 
 /// The instruction set in use: the best the CPU has, or the one that `ONEMODEL_KERNELS_ISA` names
@@ -62,13 +76,10 @@ fn probe() -> Isa {
 pub fn isa() -> Isa {
     static ISA: OnceLock<Isa> = OnceLock::new();
     *ISA.get_or_init(|| {
-        let best = probe();
-        let rank = |i: Isa| i as u8;
-        match std::env::var("ONEMODEL_KERNELS_ISA").ok().as_deref() {
-            Some("scalar") => Isa::Scalar,
-            Some("avx2") if rank(best) >= rank(Isa::Avx2) => Isa::Avx2,
-            _ => best,
-        }
+        let wanted = std::env::var("ONEMODEL_KERNELS_ISA").unwrap_or_default();
+        let available = available();
+        let named = available.iter().find(|isa| isa.name() == wanted);
+        *named.or(available.last()).unwrap_or(&Isa::Scalar)
     })
 }
 
@@ -89,25 +100,25 @@ pub fn dispatch<O: WithSimd>(op: O) -> O::Output {
 #[inline]
 pub fn dispatch_on<O: WithSimd>(wanted: Isa, op: O) -> O::Output {
     #[cfg(target_arch = "x86_64")]
-    {
-        match wanted {
-            // SAFETY: `isa` and tests hand out an instruction set only after probing the CPU.
-            Isa::Avx512 if probe_cached() == Isa::Avx512 => return unsafe { avx512::run(op) },
-            // SAFETY: as above.
-            Isa::Avx512 | Isa::Avx2 if probe_cached() != Isa::Scalar => {
-                return unsafe { avx2::run(op) };
-            }
-            _ => {}
-        }
+    match (wanted, best()) {
+        // SAFETY: `best` has probed the CPU.
+        (Isa::Avx512, Isa::Avx512) => return unsafe { avx512::run(op) },
+        // SAFETY: every CPU that `has` AVX-512 has AVX2 and FMA too.
+        (Isa::Avx512 | Isa::Avx2, Isa::Avx512 | Isa::Avx2) => return unsafe { avx2::run(op) },
+        _ => {}
+    }
+    #[cfg(target_arch = "aarch64")]
+    if wanted == Isa::Neon {
+        return op.run(neon::Neon);
     }
     let _ = wanted;
     op.run(scalar::Scalar)
 }
 
 #[cfg(target_arch = "x86_64")]
-fn probe_cached() -> Isa {
+fn best() -> Isa {
     static BEST: OnceLock<Isa> = OnceLock::new();
-    *BEST.get_or_init(probe)
+    *BEST.get_or_init(|| available().last().copied().unwrap_or(Isa::Scalar))
 }
 
 /// A loop of plain Rust arithmetic that the compiler vectorises by itself: the bits do not depend on

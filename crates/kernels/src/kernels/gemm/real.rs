@@ -48,7 +48,7 @@ impl Real for f32 {
     fn accumulators(isa: Isa) -> usize {
         match isa {
             Isa::Avx512 => 28,
-            Isa::Avx2 => 6,
+            Isa::Avx2 | Isa::Neon => 6,
             Isa::Scalar => 2,
         }
     }
@@ -56,7 +56,7 @@ impl Real for f32 {
     fn rows(isa: Isa) -> usize {
         match isa {
             Isa::Avx512 => 14,
-            Isa::Avx2 => 6,
+            Isa::Avx2 | Isa::Neon => 6,
             Isa::Scalar => 2,
         }
     }
@@ -117,7 +117,7 @@ impl Real for f64 {
     fn accumulators(isa: Isa) -> usize {
         match isa {
             Isa::Avx512 => 12,
-            Isa::Avx2 => 3,
+            Isa::Avx2 | Isa::Neon => 3,
             Isa::Scalar => 1,
         }
     }

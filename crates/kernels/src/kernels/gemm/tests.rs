@@ -11,8 +11,7 @@ use proptest::prelude::*;
 
 /// The instruction sets this machine (or the forced one) can run.
 pub(crate) fn isas() -> Vec<Isa> {
-    let best = isa() as u8;
-    [Isa::Scalar, Isa::Avx2, Isa::Avx512].into_iter().filter(|&i| i as u8 <= best).collect()
+    crate::simd::available()
 }
 
 /// Reproducible values with zeros of both signs, denormals, large magnitudes and, when asked,

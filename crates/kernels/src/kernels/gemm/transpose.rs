@@ -17,6 +17,8 @@ pub(crate) unsafe fn gather_columns<E: Element>(
     column: impl Fn(usize) -> *const E,
 ) {
     let mut j = 0;
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = past;
     #[cfg(target_arch = "x86_64")]
     if size_of::<E>() == 4 && crate::simd::isa() != crate::simd::Isa::Scalar && steps >= 4 {
         while j < columns {

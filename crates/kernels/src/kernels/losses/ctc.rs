@@ -157,6 +157,7 @@ impl<T> Shared<T> {
     /// # Safety
     /// `at` is an element that no other thread accesses.
     unsafe fn write(&self, at: usize, value: T) {
+        // SAFETY: the caller's promise.
         unsafe { *self.0.add(at) = value };
     }
 }
