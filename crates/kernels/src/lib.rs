@@ -30,6 +30,7 @@ pub mod parallel;
 pub mod program;
 pub mod registry;
 pub mod scratch;
+pub mod selfcheck;
 pub mod simd;
 
 #[cfg(feature = "python")]

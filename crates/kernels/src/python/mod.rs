@@ -38,6 +38,29 @@ fn isa() -> &'static str {
     crate::simd::isa().name()
 }
 
+/// The names of the instruction sets that this CPU has, the best one last.
+#[pyfunction]
+fn available_isas() -> Vec<&'static str> {
+    crate::simd::available().into_iter().map(crate::simd::Isa::name).collect()
+}
+
+/// Computes every case of a table of hashes (the committed one unless given): (case, expected hash,
+/// found hash or the text of an error) of each.
+#[pyfunction]
+#[pyo3(signature = (table=None))]
+fn selfcheck(py: Python<'_>, table: Option<String>) -> PyResult<Vec<(String, String, String)>> {
+    let checked =
+        py.detach(|| crate::selfcheck::check(table.as_deref().unwrap_or(crate::selfcheck::TABLE)));
+    let outcomes = checked.map_err(errors::raise)?;
+    Ok(outcomes.into_iter().map(|o| (o.case, o.expected, o.found)).collect())
+}
+
+/// A table with the hashes that this machine computes.
+#[pyfunction]
+fn regenerated_table(py: Python<'_>, table: String) -> PyResult<String> {
+    py.detach(|| crate::selfcheck::regenerated(&table)).map_err(errors::raise)
+}
+
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<array::PyArray>()?;
@@ -48,6 +71,9 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(isa, m)?)?;
     m.add_function(wrap_pyfunction!(foreign::register_kernel, m)?)?;
     m.add("COMPILED_ABI", crate::compiled::ABI)?;
+    m.add_function(wrap_pyfunction!(available_isas, m)?)?;
+    m.add_function(wrap_pyfunction!(selfcheck, m)?)?;
+    m.add_function(wrap_pyfunction!(regenerated_table, m)?)?;
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     Ok(())
 }
