@@ -359,6 +359,55 @@ def fuzz_trace(session: nox.Session) -> None:
     run_pytest(session, programs, "--hypothesis-profile=thousands", *session.posargs)
 
 
+@nox.session(default=False, venv_backend="none")
+def neon(session: nox.Session) -> None:
+    """The crate's tests and the table of hashes on AArch64, emulated; see tools/neon.py."""
+    session.run("python3", "tools/neon.py", *session.posargs, external=True, env=environment())
+
+
+@nox.session(default=False, venv_backend="none")
+def sanitize(session: nox.Session) -> None:
+    """The crate's tests under AddressSanitizer, on every instruction set of this machine."""
+    crate = ("--manifest-path", "crates/kernels/Cargo.toml", "--target-dir", "target/sanitize")
+    # A target, so that build scripts and procedural macros stay as they are.
+    host = subprocess.run(
+        ["rustc", "+nightly", "--print", "host-tuple"],
+        check=True, capture_output=True, text=True, env={**os.environ, **environment()},
+    ).stdout.strip()  # fmt: skip
+    flags = {"RUSTFLAGS": "-Zsanitizer=address -Cdebug-assertions=on", **environment()}
+    for isa in ("avx512", "avx2", "scalar"):
+        session.run(
+            "cargo", "+nightly", "test", "--lib", "--tests", "--target", host, *crate,
+            *session.posargs, external=True, env={**flags, "ONEMODEL_KERNELS_ISA": isa},
+        )  # fmt: skip
+
+
+@nox.session(name="fuzz-kernels", default=False, venv_backend="none")
+def fuzz_kernels(session: nox.Session) -> None:
+    """Hostile views, arguments and plans for ten minutes; ``-- SECONDS`` is for each of the three."""
+    seconds = session.posargs[0] if session.posargs else "200"
+    tools = ROOT / "target" / "tools"
+    path = {"PATH": f"{tools / 'bin'}{os.pathsep}{environment()['PATH']}"}
+    cargo = {"external": True, "env": path}
+    session.run("cargo", "install", "cargo-fuzz", "--locked", "--root", str(tools), **cargo)
+    limits = "max_allocation_size_mb=2000:allocator_may_return_null=1:detect_leaks=0"
+    for target in ("views", "programs", "arguments"):
+        session.chdir("crates/kernels")
+        session.run(
+            "cargo", "+nightly", "fuzz", "run", target, "--", f"-max_total_time={seconds}",
+            "-timeout=30", "-rss_limit_mb=6000", "-malloc_limit_mb=6000",
+            external=True, env={**path, "ASAN_OPTIONS": limits},
+        )  # fmt: skip
+        session.chdir(ROOT)
+
+
+@nox.session(default=False)
+def callgrind(session: nox.Session) -> None:
+    """Instructions of the small overheads: a kernel call, eager additions, a session's run."""
+    install(session, EVERY_NAME)
+    session.run("python", "tools/callgrind.py")
+
+
 @nox.session
 def conformance(session: nox.Session) -> None:
     """ONNX's backend suite by group and opset, and by operator where a case fails."""
