@@ -89,6 +89,8 @@ impl Case {
     }
 }
 
+// One of the types of elements is u64 itself.
+#[allow(clippy::useless_conversion)]
 fn absorb(digest: &mut Sha256, output: &Array) {
     let dtype = output.dtype();
     digest.update(format!("{}{:?}", dtype.name(), output.shape()));
