@@ -30,8 +30,8 @@ from onemodel_kernels.saving import write_atomically
 
 IR_VERSION = 9
 PRODUCER = "onemodel"
-LIMIT = 2**31 - 1
-"""Bytes of initializers from which on they are written beside the model: protobuf holds 2 GiB."""
+LIMIT = 2**31 - 2**24
+"""Bytes of initializers from which on they are written beside the model: protobuf holds 2 GiB, nodes included."""
 ALIGNMENT = 64
 
 

@@ -11,6 +11,7 @@ from onemodel_graph.planning.segment import Host
 from onemodel_graph.planning.slot import Known
 from onemodel_graph.planning.steps import Step, handler
 from onemodel_kernels import Array, Kernel
+from onemodel_kernels.errors import ShapeError
 
 
 class _Calls:
@@ -42,24 +43,32 @@ def _corners(call: _Calls, boxes: Array, centred: bool) -> tuple[Array, Array, A
     )
 
 
-def _overlaps(call: _Calls, boxes: Array, centred: bool, threshold: float) -> list[list[bool]]:
-    """Whether two boxes share more than ``threshold`` of their union, for all pairs."""
-    top, bottom, left, right = _corners(call, boxes, centred)
-    zero = tensor(0.0, boxes.dtype)
+class _Boxes:
+    """The boxes ``(n, 4)`` of one image in the order of their scores."""
 
-    def shared(low: Array, high: Array) -> Array:
-        first = call("Max", low.unsqueeze((1,)), low.unsqueeze((0,)))
-        last = call("Min", high.unsqueeze((1,)), high.unsqueeze((0,)))
-        return call("Max", call("Sub", last, first), zero)
+    def __init__(self, call: _Calls, boxes: Array, centred: bool, threshold: float) -> None:
+        self._call = call
+        self._corners = _corners(call, boxes, centred)
+        top, bottom, left, right = self._corners
+        self._area = call("Mul", call("Sub", right, left), call("Sub", bottom, top))
+        self._threshold = tensor(threshold, boxes.dtype)
+        self._zero = tensor(0.0, boxes.dtype)
 
-    common = call("Mul", shared(left, right), shared(top, bottom))
-    area = call("Mul", call("Sub", right, left), call("Sub", bottom, top))
-    union = call("Sub", call("Add", area.unsqueeze((1,)), area.unsqueeze((0,))), common)
-    ratio = call("Div", common, union)
-    above = call("Greater", ratio, tensor(threshold, boxes.dtype))
-    valid = call("Greater", common, zero)
-    found: list[list[bool]] = call("And", above, valid).tolist()
-    return found
+    def overlapping(self, index: int) -> list[bool]:
+        """Whether each box shares more than the threshold of its union with box ``index``."""
+        call = self._call
+
+        def shared(low: Array, high: Array) -> Array:
+            first = call("Max", low, low.select(0, index))
+            last = call("Min", high, high.select(0, index))
+            return call("Max", call("Sub", last, first), self._zero)
+
+        top, bottom, left, right = self._corners
+        common = call("Mul", shared(left, right), shared(top, bottom))
+        union = call("Sub", call("Add", self._area, self._area.select(0, index)), common)
+        above = call("Greater", call("Div", common, union), self._threshold)
+        found: list[bool] = call("And", above, call("Greater", common, self._zero)).tolist()
+        return found
 
 
 def _number(array: Array | None, default: float) -> float:
@@ -75,10 +84,10 @@ def _non_max_suppression(planner: Planner, step: Step, inputs: Sequence[Known]) 
         count = int(_number(limit, 0))
         threshold = float(_number(iou, 0.0))
         floor = None if least is None or least.size == 0 else float(_number(least, 0.0))
-        call = _Calls()
+        call, gather = _Calls(), Kernel("Gather", axis=0)
         chosen: list[list[int]] = []
         for batch in range(boxes.shape[0] if count > 0 else 0):
-            pairs = _overlaps(call, boxes.select(0, batch).contiguous(), centred, threshold)
+            image = boxes.select(0, batch).contiguous()
             for kind in range(scores.shape[1]):
                 row = scores.select(0, batch).select(0, kind).tolist()
                 order = sorted(
@@ -86,17 +95,23 @@ def _non_max_suppression(planner: Planner, step: Step, inputs: Sequence[Known]) 
                     key=lambda i: (-row[i], i),
                 )
                 kept: list[int] = []
-                for candidate in order:
-                    if len(kept) >= count:
-                        break
-                    if not any(pairs[candidate][other] for other in kept):
-                        kept.append(candidate)
+                found = _Boxes(call, gather(image, tensor(order, "int64")), centred, threshold)
+                alive = list(range(len(order)))
+                while alive and len(kept) < count:
+                    best = alive[0]
+                    kept.append(order[best])
+                    covered = found.overlapping(best) if len(alive) > 1 else []
+                    alive = [i for i in alive[1:] if not covered[i]]
                 chosen.extend([batch, kind, i] for i in kept)
         if not chosen:
             return [Array.full((0, 3), 0, "int64")]
         return [tensor(chosen, "int64")]
 
     raise Host(run, inputs)
+
+
+MOST_SAMPLES = 1 << 16
+"""Samples along an axis of a box, beyond any that makes sense."""
 
 
 def _taps(
@@ -144,6 +159,11 @@ def _roi_align(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequenc
             sizes = [max(size, 1.0) for size in sizes]
         steps = [size / n for size, n in zip(sizes, bins, strict=True)]
         grid = [ratio if ratio > 0 else max(-int(-size // 1), 1) for size in steps]
+        if max(bins) * max(grid) > MOST_SAMPLES:
+            raise ShapeError(
+                f"RoiAlign: expected at most {MOST_SAMPLES} samples along an axis of a box, "
+                f"got {max(bins)} bins of {max(grid)}"
+            )
         rows = _taps(top, steps[0], bins[0], grid[0], height)
         columns = _taps(left, steps[1], bins[1], grid[1], width)
         flat = image.contiguous().reshape((channels, height * width))

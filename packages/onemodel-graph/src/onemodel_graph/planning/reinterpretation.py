@@ -11,7 +11,7 @@ from onemodel_graph.planning.segment import Host
 from onemodel_graph.planning.slot import SIZES, Known, count
 from onemodel_graph.planning.steps import Step, handler
 from onemodel_kernels import Array
-from onemodel_kernels.errors import DtypeError, ShapeError
+from onemodel_kernels.errors import BoundsError, DtypeError, ShapeError
 
 
 @handler("BitCast", "input", "to:dtype!")
@@ -61,6 +61,10 @@ def _det(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Know
     raise Host(run, inputs)
 
 
+WIDEST = 1 << 28
+"""Columns that a table of n-grams may have."""
+
+
 @handler(
     "TfIdfVectorizer",
     "X",
@@ -75,10 +79,18 @@ def _tf_idf(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[K
     places = attributes["ngram_indexes"]
     weights = attributes.get("weights")
     pool = attributes.get("pool_int64s", ())
+    if places and not 0 <= min(places) <= max(places) < WIDEST:
+        raise BoundsError(
+            f"TfIdfVectorizer: expected ngram_indexes from 0 to {WIDEST - 1}, got {max(places)}"
+        )
     known: dict[tuple[int, ...], int] = {}
     number = 0
     for length, start in enumerate(starts, 1):
         end = starts[length] if length < len(starts) else len(pool)
+        if not 0 <= start <= end <= len(pool):
+            raise BoundsError(
+                f"TfIdfVectorizer: ngram_counts {starts} do not fit a pool of {len(pool)}"
+            )
         for at in range(start, end, length):
             known.setdefault(tuple(pool[at : at + length]), number)
             number += 1
@@ -86,8 +98,8 @@ def _tf_idf(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[K
     def row(items: list[int]) -> list[float]:
         counts = [0.0] * (max(places) + 1 if places else 0)
         numbers = [0.0] * len(places)
-        for length in range(shortest, longest + 1):
-            for skip in range(1, (1 if length == 1 else skips + 1) + 1):
+        for length in range(max(shortest, 1), min(longest, len(items)) + 1):
+            for skip in range(1, (1 if length == 1 else min(skips, len(items)) + 1) + 1):
                 for start in range(len(items) - (length - 1) * skip):
                     gram = tuple(items[start : start + (length - 1) * skip + 1 : skip])
                     index = known.get(gram)
