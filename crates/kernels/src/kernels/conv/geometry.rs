@@ -222,9 +222,9 @@ pub(crate) fn forward_class(window: &Window, output: [usize; AXES]) -> Class {
 pub(crate) fn transposed_classes(window: &Window, output: [usize; AXES]) -> Vec<Class> {
     let axis_classes = |axis: usize| -> Vec<(usize, usize, AxisTaps)> {
         let (stride, pad) = (window.strides[axis], window.begins[axis]);
-        (0..stride)
-            .map(|residue| {
-                let first = (residue + stride - pad % stride) % stride;
+        // First outputs only: a stride may be far greater than the output, and then most have none.
+        (0..stride.min(output[axis]))
+            .map(|first| {
                 let at = (first + pad) as isize;
                 let taps = (0..window.kernel[axis])
                     .filter_map(|k| {
@@ -233,7 +233,7 @@ pub(crate) fn transposed_classes(window: &Window, output: [usize; AXES]) -> Vec<
                         (distance % stride == 0).then_some((k, distance / stride))
                     })
                     .collect();
-                let count = output[axis].saturating_sub(first).div_ceil(stride);
+                let count = (output[axis] - first).div_ceil(stride);
                 (first, count, taps)
             })
             .collect()
