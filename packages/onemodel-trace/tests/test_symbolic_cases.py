@@ -42,7 +42,9 @@ def crnn(x):
     y = F.conv2d(y, weights(6, 4, 3, 3), stride=2, padding=1)
     b, _, _, w = y.shape
     y = y.permute(3, 0, 1, 2).reshape(w, b, -1)
-    return F.log_softmax(F.linear(y, weights(5, 12), weights(5)), -1)
+    one_way = [weights(16, 12), weights(16, 4), weights(16), weights(16)]
+    y, _, _ = F.lstm(y, None, [*one_way, *[-w for w in one_way]], bidirectional=True)
+    return F.log_softmax(F.linear(y, weights(5, 8), weights(5)), -1)
 
 
 def windows(x, k=4):
@@ -103,6 +105,11 @@ RIGHT = {
         lambda x: x.view(x.shape[0], x.shape[1], 2, 4).flatten(2),
         (3, 8, 8),
         BT,
+    ),
+    "an axis of the example's size beside axes of one": (
+        lambda x: x[:, :1].squeeze() + x.squeeze().sum(1),
+        (2, 5, 1, 24),
+        {"x": ("B", "T", None, None)},
     ),
     "one axis and back": (
         lambda x: x.flatten(0, 1).view(x.shape[0], -1, 12),
@@ -338,12 +345,37 @@ def test_refused_with_the_reason(name, trace, example):
         (lambda x: x.view(5, 8, 8), (5, 2, 32), {"x": ("T", "B", None)}),
         (windows, (2, 8, 12, 3), {"x": ("B", "H", "W", None)}),
         (lambda x: x[None][1:].reshape(0, 8, 6), (2, 4, 6), {"x": {0: "B"}}),
+        (lambda x: x.flatten(1).view(3, 8, 8), (3, 8, 8), {"x": ("B", "T", None)}),
     ],
 )
 def test_reshapes_without_one_reading(function, shape, axes, trace, example):
     with pytest.raises(TraceException) as caught:
         trace(function, example(*shape), axes=axes)
     assert caught.value.kind is TraceErrorKind.SYMBOLIC_SHAPE
+
+
+def test_the_numbers_of_the_example_where_only_one_reading_exists(trace, example):
+    """The graph means the sizes; verify says that the program itself runs at the example's only."""
+    traced = trace(
+        lambda x: x.view(3, 8, 2, 4).flatten(0, 1).view(3, 8, 8) * 2,
+        example(3, 8, 8),
+        axes={"x": ("B", "T", None)},
+    )
+    for shape in ((1, 1, 8), (2, 3, 8), (7, 2, 8)):
+        x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+        (y,) = traced.session().run(x)
+        assert y.tolist() == (x * 2).tolist()
+    with pytest.raises(TraceException, match="the graph computes what the eager function refuses"):
+        traced.verify()
+
+
+def test_symbols_whose_product_is_anothers_size_are_both_named(trace, example):
+    with pytest.raises(TraceException, match="ambiguous") as caught:
+        trace(lambda x: x.view(6, 6), example(2, 6, 3), axes={"x": ("B", "W", "T")})
+    assert caught.value.kind is TraceErrorKind.SYMBOLIC_SHAPE
+    text = str(caught.value)
+    assert "B*T, W" in text or "T*B, W" in text
+    assert "W, B*T" in text or "W, T*B" in text
 
 
 def test_one_symbol_on_two_inputs(trace, example):

@@ -9,10 +9,13 @@ import sys
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from onnx import numpy_helper
 
 import onemodel_tensors as om
+from onemodel_graph import Session
+from onemodel_kernels.errors import MemoryLimitError
 from onemodel_tensors import functional as F
 from onemodel_trace import Tracer
 
@@ -203,8 +206,6 @@ def test_versions_and_contents_of_the_file(trace, example):
 
 
 def test_files_are_read_back(trace, example, tmp_path):
-    from onemodel_graph import Session
-
     weight = example(6, 4)
     traced = trace(
         lambda x: F.linear(x, weight).softmax(-1),
@@ -221,6 +222,41 @@ def test_files_are_read_back(trace, example, tmp_path):
     proto = onnx.load(tmp_path / "m.onnx")
     (held,) = [t for t in proto.graph.initializer if t.name == "w"]
     assert numpy_helper.to_array(held).tobytes() == weight.numpy().tobytes()
+
+
+def test_large_models_keep_their_weights_beside_them(trace, example, tmp_path):
+    """The limit of 2 GiB is lowered: nothing of that size fits a test."""
+    weight, other = example(6, 4), example(5, 6)
+    traced = trace(
+        lambda x: F.linear(F.linear(x, weight), other),
+        example(3, 4),
+        axes={"x": {0: "B"}},
+        parameters={"w": weight, "other": other},
+    )
+    size = weight.nbytes + other.nbytes
+    with pytest.raises(MemoryLimitError, match=f"at most {size - 1} bytes together.*got {size}"):
+        traced.to_onnx(limit=size - 1)
+    assert len(traced.to_onnx(limit=size).graph.initializer) == 2
+    x = np.ones((2, 4), np.float32)
+    (expected,) = traced.session().run(x)
+    saved = []
+    for name in ("one", "another folder"):
+        folder = tmp_path / name
+        folder.mkdir()
+        traced.save_onnx(folder / "m.onnx", limit=size - 1)
+        model, data = sorted(folder.iterdir(), key=lambda file: file.name)
+        assert data.stat().st_size >= size
+        assert weight.numpy().tobytes() in data.read_bytes()
+        assert weight.numpy().tobytes() not in model.read_bytes()
+        saved.append((model.read_bytes(), data.name, data.read_bytes()))
+        onnx.checker.check_model(str(model), full_check=True)
+        (found,) = Session(model).run(x)
+        assert found.tobytes() == expected.tobytes()
+        peer = onnxruntime.InferenceSession(str(model), providers=["CPUExecutionProvider"])
+        np.testing.assert_allclose(peer.run(None, {"x": x})[0], expected, rtol=1e-5)
+    assert saved[0] == saved[1]
+    traced.save_onnx(tmp_path / "one" / "m.onnx", limit=size)
+    assert [file.name for file in (tmp_path / "one").iterdir()] == ["m.onnx"]
 
 
 PROGRAM = """

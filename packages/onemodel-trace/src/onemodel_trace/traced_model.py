@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onemodel_graph.ir import Graph
+from onemodel_kernels.errors import MemoryLimitError
 from onemodel_trace.extents import Axis, Expression, Guard
 
 if TYPE_CHECKING:
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from onemodel_kernels import Array
     from onemodel_trace.verify import VerifyReport
 
-__all__ = ["TracedModel"]
+__all__ = ["MAX_MODEL_BYTES", "TracedModel"]
+
+MAX_MODEL_BYTES = 2**31 - 2**24
+"""Bytes of initializers that one protobuf message holds, with room for the nodes."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,27 +57,35 @@ class TracedModel:
         """Names of the outputs in order."""
         return [value.name for value in self.graph.outputs]
 
-    def to_onnx(self) -> onnx.ModelProto:
+    def to_onnx(self, *, limit: int = MAX_MODEL_BYTES) -> onnx.ModelProto:
         """The graph as an ONNX model of opset 20 and IR version 9.
 
+        Args:
+            limit: Bytes that the initializers may have together.
+
         Raises:
-            MemoryLimitError: The initializers pass 2 GiB together; ``save_onnx`` writes such a model.
+            MemoryLimitError: The initializers pass the limit together.
         """
         from onemodel_graph import to_onnx
 
+        total = sum(array.nbytes for array in self.graph.initializers.values())
+        if total > limit:
+            raise MemoryLimitError(
+                f"to_onnx: expected initializers of at most {limit} bytes together, as protobuf holds "
+                f"2 GiB, got {total}; save_onnx writes them to a file beside the model"
+            )
         return to_onnx(self.graph)
 
-    def save_onnx(self, path: str | Path) -> None:
+    def save_onnx(self, path: str | Path, *, limit: int = MAX_MODEL_BYTES) -> None:
         """Write an ONNX file; equal graphs give equal bytes.
-
-        Initializers that pass 2 GiB together go to a file beside it.
 
         Args:
             path: Where to write.
+            limit: Bytes from which on the initializers go together to a file beside it.
         """
         from onemodel_graph import save_onnx
 
-        save_onnx(self.graph, path)
+        save_onnx(self.graph, path, limit=limit)
 
     def save(self, path: str | Path) -> None:
         """Write the library format v1; ``Model.load`` and ``Session.load`` read it.
