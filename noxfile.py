@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import nox
@@ -40,6 +41,8 @@ from distributions import (  # noqa: E402 (found through the line above)
 )
 
 WHEELHOUSE = ROOT / ".wheelhouse"
+KEPT_BUILDS = 4
+"""Wheels of other states of the sources that are kept for each package."""
 CONSTRAINTS = ".ci/constraints.txt"
 DEMO = "examples/digit_lines"
 CUSTOM_OPERATOR = "examples/custom_operator"
@@ -65,20 +68,27 @@ def environment() -> dict[str, str]:
 def build_wheel(session: nox.Session, source: Path, folder: Path) -> str:
     """The wheel of a source folder, built into ``folder`` unless it is there."""
     if not list(folder.glob("*.whl")):
-        session.run(
-            "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder),
-            str(source), env=environment(),
-        )  # fmt: skip
+        # Sessions that run at the same time see the folder with its wheel or not at all.
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder.parent) as part:
+            session.run(
+                "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", part,
+                str(source), env=environment(),
+            )  # fmt: skip
+            folder.mkdir(exist_ok=True)
+            for file in Path(part).glob("*.whl"):
+                file.replace(folder / file.name)
     return str(next(folder.glob("*.whl")))
 
 
 def wheel(session: nox.Session, package: Package) -> str:
     """The path of the package's wheel, built now unless these sources have been built before."""
     shelf = WHEELHOUSE / package.name
-    folder = shelf / source_hash(ROOT / package.folder)
-    if not folder.exists():
-        shutil.rmtree(shelf, ignore_errors=True)
-    return build_wheel(session, ROOT / package.folder, folder)
+    path = build_wheel(session, ROOT / package.folder, shelf / source_hash(ROOT / package.folder))
+    builds = sorted(shelf.glob("*/*.whl"), key=lambda file: file.stat().st_mtime)
+    for old in builds[:-KEPT_BUILDS]:
+        shutil.rmtree(old.parent, ignore_errors=True)
+    return path
 
 
 def released_wheel(session: nox.Session, package: Package, version: str) -> str:
@@ -255,7 +265,7 @@ for _package in PACKAGES.values():
 
 def integration_requirements() -> tuple[str, ...]:
     """What the tests of all packages together need, the example included."""
-    return (f"./{DEMO}", *PEER_REQUIREMENTS, *TEST_REQUIREMENTS)
+    return (f"./{DEMO}", f"./{BATCH_INFERENCE}", *PEER_REQUIREMENTS, *TEST_REQUIREMENTS)
 
 
 @nox.session
@@ -410,10 +420,18 @@ def callgrind(session: nox.Session) -> None:
 
 @nox.session
 def conformance(session: nox.Session) -> None:
-    """ONNX's backend suite by group and opset, and by operator where a case fails."""
+    """ONNX's backend suite, then fifty real models from PyPI against ONNX Runtime, as two tables.
+
+    ``-- suite`` or ``-- models`` runs one of them; options go behind, as ``-- suite --failures``.
+    """
     graph = PACKAGES["graph"]
     install(session, (graph.name,), *graph.test_requirements)
-    session.run("python", f"{graph.test_folder}/conformance/suite.py", *session.posargs)
+    chosen, *options = session.posargs or ["both"]
+    folder = f"{graph.test_folder}/conformance"
+    if chosen in ("both", "suite"):
+        session.run("python", f"{folder}/suite.py", *options)
+    if chosen in ("both", "models"):
+        session.run("python", f"{folder}/models.py", *(options or ["--exact"]))
 
 
 @nox.session
@@ -554,5 +572,6 @@ def all_test_requirements() -> set[str]:
 
 
 def every_test_folder() -> list[str]:
-    """The test folders of the packages, providers first, then the one of all together."""
-    return [*(package.test_folder for package in PACKAGES.values()), "tests/integration"]
+    """The test folders of the packages, providers first, then those of all together."""
+    folders = [package.test_folder for package in PACKAGES.values()]
+    return [*folders, "tests/integration", f"{BATCH_INFERENCE}/tests"]

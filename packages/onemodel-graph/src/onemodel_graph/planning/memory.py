@@ -173,7 +173,7 @@ def build(
     ]
     try:
         program = Program(values, nodes, [place(slot) for slot in results], size)
-    except MemoryLimitError as error:
+    except (MemoryLimitError, OverflowError) as error:
         largest = max(index, key=nbytes)
         maker = next((call.label for call in calls if largest.root in call.outputs), "an input")
         raise MemoryLimitError(
