@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -278,15 +280,52 @@ def test_a_buffer_made_in_forward_is_refused() -> None:
     assert list(model.state_dict()) == ["weight", "total"]
 
 
-def test_modes_and_random_state_are_put_back() -> None:
+def test_modes_are_put_back() -> None:
     def forward(module: Called, x: om.Tensor, _: object) -> om.Tensor:
         module.train()
-        om.manual_seed(17)
         return x * module.weight
 
     model = Called(forward).eval()
+    model.trace(om.ones(3, 4))
+    assert not model._training
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: om.manual_seed(17),
+        lambda: om.set_rng_state((1, 2)),
+        lambda: om.seed(),
+        lambda: om.rand(2),
+        lambda: om.randperm(4),
+        lambda: om.Generator(3).manual_seed(4),
+    ],
+)
+def test_random_state_is_not_touched_in_forward(use: Callable[[], object]) -> None:
+    def forward(module: Called, x: om.Tensor, _: object) -> om.Tensor:
+        use()
+        return x * module.weight
+
     om.manual_seed(5)
     before = om.get_rng_state()
-    model.trace(om.ones(3, 4))
+    with pytest.raises(TraceException) as caught:
+        Called(forward).trace(om.ones(3, 4))
+    assert caught.value.kind is TraceErrorKind.UNSUPPORTED_OPERATION
     assert om.get_rng_state() == before
-    assert not model._training
+
+
+def test_two_threads_trace_one_model_at_once() -> None:
+    model = Net().eval()
+    expected = model.trace(om.ones(2, 1, 5, 6), verify=False).to_onnx().SerializeToString()
+    barrier = threading.Barrier(4)
+
+    def trace(_: int) -> list[bytes]:
+        barrier.wait()
+        return [
+            model.trace(om.ones(2, 1, 5, 6), verify=False).to_onnx().SerializeToString()
+            for _ in range(10)
+        ]
+
+    with ThreadPoolExecutor(4) as pool:
+        for files in pool.map(trace, range(4)):
+            assert set(files) == {expected}

@@ -16,7 +16,7 @@ from onemodel_tensors.dtypes import FLOATING, dtype_of, get_default_dtype
 from onemodel_tensors.ops.casts import require_cpu
 from onemodel_tensors.ops.comparison import lt
 from onemodel_tensors.ops.in_place import before_write, write
-from onemodel_tensors.ops.sizes import sizes_of
+from onemodel_tensors.ops.sizes import listed, sizes_of
 from onemodel_tensors.tensor import Tensor
 
 __all__ = [
@@ -51,12 +51,16 @@ class Generator:
 
     def __init__(self, seed: int = 0) -> None:
         self._lock = threading.Lock()
-        self._seed = 0
+        self._seed = int(seed) % _SEEDS
         self._counter = 0
-        self.manual_seed(seed)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Start the stream of a seed from its beginning, and return the generator."""
+        """Start the stream of a seed from its beginning, and return the generator.
+
+        Raises:
+            OneModelError: (a recorder's own) while a trace records.
+        """
+        _ask_recorder("manual_seed()")
         with self._lock:
             self._seed = int(seed) % _SEEDS
             self._counter = 0
@@ -75,7 +79,9 @@ class Generator:
 
         Raises:
             AttributeValueError: the state is no pair of integers that are not negative.
+            OneModelError: (a recorder's own) while a trace records.
         """
+        _ask_recorder("set_state()")
         seed, counter = state
         if int(seed) < 0 or int(counter) < 0:
             raise AttributeValueError(
@@ -91,10 +97,7 @@ class Generator:
         Raises:
             OneModelError: (a recorder's own) while a trace records: a sample would be frozen.
         """
-        if recording.active:
-            recorder = recording.active_recorder()
-            if recorder is not None:
-                recorder.before_random(what)
+        _ask_recorder(what)
         with self._lock:
             start = self._counter
             self._counter += 1
@@ -102,6 +105,13 @@ class Generator:
 
     def __repr__(self) -> str:
         return f"Generator(seed={self._seed}, draws={self._counter})"
+
+
+def _ask_recorder(what: str) -> None:
+    if recording.active:
+        recorder = recording.active_recorder()
+        if recorder is not None:
+            recorder.before_random(what)
 
 
 default_generator = Generator()
@@ -155,6 +165,7 @@ def rand(
     dtype: Any = None,
     requires_grad: bool = False,
     device: Any = None,
+    **given: Any,
 ) -> Tensor:
     """Numbers evenly distributed in [0, 1).
 
@@ -164,9 +175,12 @@ def rand(
         dtype: float32 or float64.
         requires_grad: whether gradients are to be computed for it.
         device: accepted where it is ``"cpu"``.
+        given: the extents as ``size=…``.
 
     Determinism: given by the generator's state.
     """
+    if given:
+        size = listed(size, given, "size", "rand")
     require_cpu(device, "rand")
     return Tensor(
         _uniform(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "rand()"), requires_grad
@@ -205,8 +219,11 @@ def randn(
     dtype: Any = None,
     requires_grad: bool = False,
     device: Any = None,
+    **given: Any,
 ) -> Tensor:
     """Numbers normally distributed with mean 0 and standard deviation 1; see :func:`rand`."""
+    if given:
+        size = listed(size, given, "size", "randn")
     require_cpu(device, "randn")
     return Tensor(
         _gauss(sizes_of(size), 0.0, 1.0, _float(dtype), generator, "randn()"), requires_grad

@@ -462,8 +462,8 @@ class Tracer:
             return
         raise TraceException(
             TraceErrorKind.UNSUPPORTED_OPERATION,
-            f"{what} draws random numbers while tracing: the sample of this run would be frozen into "
-            "the graph; draw it before the trace, and make it an input if it is to change",
+            f"{what} while tracing: a sample of this run would be frozen into the graph, and the model "
+            "would draw others; draw before the trace, and make the sample an input if it is to change",
         )
 
     def before_backward(self, what: str) -> None:

@@ -16,7 +16,7 @@ _KINDS = {"_parameters": "parameter", "_buffers": "buffer"}
 
 
 class TraceState:
-    """Parameters, buffers, modes and the random state of a module at one moment.
+    """Parameters, buffers and modes of a module at one moment.
 
     Args:
         module: the module; those below it are included.
@@ -42,7 +42,6 @@ class TraceState:
             for buffer in tables["_buffers"].values()
             if buffer is not None
         }
-        self._random = om.get_rng_state()
 
     def changed(self) -> list[str]:
         """Kind and path of every parameter and buffer that was written, exchanged, added or removed."""
@@ -70,16 +69,20 @@ class TraceState:
         for (_, module), mode, transient, tables in zip(
             self._modules, self._modes, self._transient, self._tables, strict=True
         ):
-            module.training = mode
-            module._transient_buffers.clear()
-            module._transient_buffers.update(transient)
+            # What is as it was is not touched: another thread may be running the module.
+            if module._training is not mode:
+                module.training = mode
+            if module._transient_buffers != transient:
+                module._transient_buffers.clear()
+                module._transient_buffers.update(transient)
             for table, before in tables.items():
                 now = getattr(module, table)
-                now.clear()
-                now.update(before)
+                if list(now) != list(before) or any(now[n] is not t for n, t in before.items()):
+                    now.clear()
+                    now.update(before)
         with om.no_grad():
             for tensor, array, version in self._held.values():
-                tensor._array = array
+                if tensor._array is not array:
+                    tensor._array = array
                 if tensor._version != version and id(tensor) in self._copies:
                     tensor.copy_(self._copies[id(tensor)])
-        om.set_rng_state(self._random)
