@@ -1,6 +1,6 @@
 """Inputs for real models, drawn from a seed: pictures, lines of text, speech, numbers.
 
-The same numbers on every machine: the tolerances of ``models.json`` were measured with them.
+The same numbers on every machine: the tolerances of ``real_models.json`` were measured with them.
 """
 
 from __future__ import annotations
