@@ -11,6 +11,7 @@ the resident memory is measured; after a warm-up it may not grow.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import gc
 import hashlib
 import os
@@ -143,8 +144,10 @@ def make_sessions(kind: Kind, folder: Path) -> dict[str, Session]:
     }
 
 
-def hammer(kind: Kind, sessions: dict[str, Session], choice: random.Random, seconds: float) -> int:
-    """Run all sessions from many threads at once; the number of runs.
+def hammer(
+    kind: Kind, sessions: dict[str, Session], choice: random.Random, seconds: float, count: int
+) -> int:
+    """Run all sessions from ``count`` threads at once; the number of runs.
 
     The exact sessions must agree with each other and with the eager model, the fast one with itself.
     """
@@ -173,7 +176,7 @@ def hammer(kind: Kind, sessions: dict[str, Session], choice: random.Random, seco
                 problems.append(f"{kind.name}, {name}, input {shape}, {threads} kernel threads")
         runs.append(done)
 
-    seeds = [choice.randrange(2**31) for _ in range(choice.choice([1, 2, 4, 16]))]
+    seeds = [choice.randrange(2**31) for _ in range(count)]
     threads = [threading.Thread(target=work, args=(seed,)) for seed in seeds]
     for thread in threads:
         thread.start()
@@ -187,8 +190,11 @@ def hammer(kind: Kind, sessions: dict[str, Session], choice: random.Random, seco
 
 
 def resident() -> int:
-    """Resident bytes of this process."""
+    """Resident bytes of this process, without free memory that the C library keeps for its threads."""
     gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
     return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
 
 
@@ -206,7 +212,10 @@ def soak(minutes: float, seed: int, each: float = 1.0) -> Totals:
             kind = random_kind(choice)
             train(kind, choice.choice([1, 3, 16]), choice)
             sessions = make_sessions(kind, Path(folder))
-            totals.runs += hammer(kind, sessions, choice, each)
+            # A long run begins with a minute of 16 threads on the sessions of one model.
+            first = totals.rounds == 0 and minutes >= 5
+            seconds, count = (60.0, 16) if first else (each, choice.choice([1, 2, 4, 16]))
+            totals.runs += hammer(kind, sessions, choice, seconds, count)
             totals.rounds += 1
             del kind, sessions
             totals.memory.append(resident())

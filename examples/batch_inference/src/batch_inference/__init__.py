@@ -1,0 +1,1 @@
+"""Batch inference of a traced model over a Dask cluster."""
