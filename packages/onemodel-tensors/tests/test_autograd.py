@@ -10,6 +10,7 @@ import pytest
 
 import onemodel_tensors as om
 from onemodel_kernels.errors import OneModelError, ShapeError, UnsupportedError
+from onemodel_tensors.autograd import hooks
 
 
 def leaf(*values, dtype="float64"):
@@ -232,3 +233,19 @@ def test_what_a_hook_kept_does_not_change_later():
     (x * 4).backward()
     assert [g.tolist() for g in kept] == [[3.0], [4.0]]
     assert x.grad.tolist() == [7.0]
+
+
+def test_retained_gradients_belong_to_tensors_of_any_size():
+    x = om.ones(2, 3, requires_grad=True)
+    first, second = x * 2, x * 3
+    for tensor in (first, second, second):
+        tensor.retain_grad()
+    (first * second).sum().backward()
+    assert first.grad.tolist() == [[3.0] * 3] * 2
+    assert second.grad.tolist() == [[2.0] * 3] * 2
+    hooks._retained.clear()
+    y = x * 2
+    y.retain_grad()
+    assert len(hooks._retained) == 1
+    del y
+    assert not hooks._retained

@@ -512,3 +512,19 @@ def test_names_left_out_say_what_to_use():
     with pytest.raises(om.AttributeValueError, match="expected device 'cpu'"):
         om.device("cuda")
     om.use_deterministic_algorithms(True)
+
+
+def test_sizes_and_axes_by_keyword():
+    x = om.arange(6).reshape(shape=(2, 3))
+    assert x.flip(dims=(0, 1)).tolist() == [[5, 4, 3], [2, 1, 0]]
+    assert x.permute(dims=(1, 0)).shape == (3, 2)
+    assert x.tile(dims=(2,)).shape == (2, 6)
+    assert x.repeat(repeats=(2, 1)).shape == (4, 3)
+    assert x.unsqueeze(0).expand(size=(4, 2, 3)).shape == (4, 2, 3)
+    assert x.view(size=(6,)).shape == (6,)
+    for make in (om.zeros, om.ones, om.empty, om.rand, om.randn):
+        assert make(size=(2, 3)).shape == (2, 3)
+    with pytest.raises(TypeError, match="flip: expected dims"):
+        x.flip(0, dims=(1,))
+    with pytest.raises(TypeError, match=r"zeros: expected size either .* got shape"):
+        om.zeros(shape=(2,))

@@ -6,7 +6,7 @@ import functools
 import operator
 import threading
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,10 +14,16 @@ import pytest
 import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_training import (
+    BatchSampler,
     ConcatDataset,
     DataLoader,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
     Subset,
+    SubsetRandomSampler,
     TensorDataset,
+    WeightedRandomSampler,
     default_collate,
     permutation,
     random_split,
@@ -171,3 +177,60 @@ def test_bad_settings_say_what_is_allowed() -> None:
         DataLoader(Numbers(1), 0)
     with pytest.raises(AttributeValueError, match="thread or process, got 'fork'"):
         DataLoader(Numbers(1), worker_kind="fork")
+
+
+def numbers(count: int) -> TensorDataset:
+    return TensorDataset(om.arange(count))
+
+
+def test_samplers_give_the_order() -> None:
+    def order(**options: Any) -> list[list[int]]:
+        return [batch[0].tolist() for batch in DataLoader(numbers(6), **options)]
+
+    assert order(batch_size=4, sampler=SequentialSampler(numbers(6))) == [[0, 1, 2, 3], [4, 5]]
+    assert order(batch_sampler=BatchSampler([5, 3, 1], 2, drop_last=False)) == [[5, 3], [1]]
+    loader = DataLoader(numbers(6), 2, sampler=RandomSampler(numbers(6), num_samples=4))
+    assert len(loader) == 2
+    assert len({index for batch in loader for index in batch[0].tolist()}) == 4
+    seen = order(batch_size=9, sampler=SubsetRandomSampler([1, 2, 4], om.Generator(1)))
+    assert sorted(seen[0]) == [1, 2, 4]
+    weighted = WeightedRandomSampler([0.0, 1.0, 0.0, 3.0], 40, generator=om.Generator(2))
+    assert set(order(batch_size=40, sampler=weighted)[0]) == {1, 3}
+    replaced = RandomSampler(numbers(2), replacement=True, num_samples=9)
+    assert len(list(replaced)) == len(replaced) == 9
+    with pytest.raises(AttributeValueError, match="num_samples from 0 to 2"):
+        RandomSampler(numbers(2), num_samples=3)
+    with pytest.raises(AttributeValueError, match="one order, got sampler, shuffle"):
+        DataLoader(numbers(3), shuffle=True, sampler=[0])
+
+
+def test_arguments_of_other_loaders_are_taken() -> None:
+    started: list[int] = []
+    loader = DataLoader(
+        numbers(8), 2, shuffle=True, num_workers=2, pin_memory=True, persistent_workers=True,
+        prefetch_factor=3, generator=om.Generator(9), worker_init_fn=started.append,
+    )  # fmt: skip
+    first = [batch[0].tolist() for batch in loader]
+    assert started
+    assert set(started) <= {0, 1}
+    assert (loader.prefetch, loader.seed) == (3, 9)
+    assert first == [batch[0].tolist() for batch in DataLoader(numbers(8), 2, shuffle=True, seed=9)]
+    with pytest.raises(TypeError, match="unknown argument workers"):
+        DataLoader(numbers(8), workers=2)
+
+
+def test_a_stream_is_taken_in_order() -> None:
+    class Lines(IterableDataset):
+        def __iter__(self) -> Iterator[int]:
+            return iter(range(5))
+
+    assert [batch.tolist() for batch in DataLoader(Lines(), 2)] == [[0, 1], [2, 3], [4]]
+    assert len(list(DataLoader(Lines(), 2, drop_last=True))) == 2
+    with pytest.raises(AttributeValueError, match="only iterated over"):
+        DataLoader(Lines(), 2, shuffle=True)
+
+
+def test_fractions_split_everything() -> None:
+    parts = random_split(numbers(10), [0.55, 0.25, 0.2], generator=om.Generator(4))
+    assert [len(part) for part in parts] == [6, 2, 2]
+    assert len({index for part in parts for index in part.indices}) == 10

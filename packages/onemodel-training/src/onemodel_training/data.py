@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import islice
@@ -17,6 +19,7 @@ __all__ = [
     "ConcatDataset",
     "DataLoader",
     "Dataset",
+    "IterableDataset",
     "RandomizedDataset",
     "Subset",
     "TensorDataset",
@@ -49,6 +52,16 @@ class RandomizedDataset(Protocol):
     def sample(self, index: int, generator: Generator) -> Any:
         """The sample at ``index``; random choices come from ``generator``."""
         ...
+
+
+class IterableDataset:
+    """A dataset that is only iterated over: a subclass defines ``__iter__``.
+
+    A loader takes its samples in order, in the caller.
+    """
+
+    def __iter__(self) -> Iterator[Any]:
+        raise TypeError(f"{type(self).__name__}: a subclass defines __iter__")
 
 
 class TensorDataset:
@@ -111,18 +124,35 @@ def permutation(count: int, seed: int, counter: int = 0) -> list[int]:
     return shuffled
 
 
-def random_split(dataset: Dataset, lengths: Sequence[int], seed: int = 0) -> list[Subset]:
+def random_split(
+    dataset: Dataset,
+    lengths: Sequence[float],
+    seed: int = 0,
+    generator: Generator | None = None,
+) -> list[Subset]:
     """Disjoint random parts of a dataset.
+
+    Args:
+        dataset: what is split.
+        lengths: of the parts, or fractions that add up to 1; what rounding leaves over goes to the first parts.
+        seed: of the order.
+        generator: its seed is used instead.
 
     Raises:
         AttributeValueError: when the lengths do not add up to the dataset's.
     """
+    if generator is not None:
+        seed = generator.initial_seed()
+    if all(isinstance(length, float) for length in lengths) and abs(sum(lengths) - 1) < 1e-6:
+        counts = [int(len(dataset) * part) for part in lengths]
+        spare = len(dataset) - sum(counts)
+        lengths = [count + (at < spare) for at, count in enumerate(counts)]
     if sum(lengths) != len(dataset):
         raise AttributeValueError(
             f"random_split: expected lengths that add up to {len(dataset)}, got {list(lengths)}"
         )
     order = iter(permutation(len(dataset), seed))
-    return [Subset(dataset, list(islice(order, length))) for length in lengths]
+    return [Subset(dataset, list(islice(order, int(length)))) for length in lengths]
 
 
 def sample_seed(seed: int, epoch: int, index: int) -> int:
@@ -168,12 +198,25 @@ def _fetch(dataset: Any, indices: Sequence[int], seed: int, epoch: int) -> list[
     return [dataset[index] for index in indices]
 
 
+_WITHOUT_EFFECT = frozenset(
+    ("pin_memory", "timeout", "persistent_workers", "multiprocessing_context", "pin_memory_device")
+)
 _worker_dataset: Any = None
 
 
-def _start_worker(dataset: Any) -> None:
+def _start_worker(dataset: Any, start: Callable[[int], object] | None, counter: Any) -> None:
     global _worker_dataset
     _worker_dataset = dataset
+    with counter.get_lock():
+        number = counter.value
+        counter.value += 1
+    if start is not None:
+        start(number)
+
+
+def _number_worker(start: Callable[[int], object] | None, numbers: Iterator[int]) -> None:
+    if start is not None:
+        start(next(numbers))
 
 
 def _fetch_in_worker(indices: Sequence[int], seed: int, epoch: int) -> list[Any]:
@@ -194,6 +237,13 @@ class DataLoader:
         collate_fn: turns a list of samples into a batch; runs in the caller.
         drop_last: whether a last batch that is smaller is left out.
         seed: of the order and of drawn samples.
+        sampler: instead of ``shuffle``: gives the positions of an epoch.
+        batch_sampler: instead of ``batch_size``: gives the positions of each batch.
+        generator: its seed is taken for ``seed``.
+        worker_init_fn: called with its number in each worker before it fetches.
+        prefetch_factor: another name of ``prefetch``.
+        ignored: arguments of PyTorch's loader that have no effect here: ``pin_memory``, ``timeout``,
+            ``persistent_workers``, ``multiprocessing_context``, ``pin_memory_device``.
 
     Each ``for`` loop is one epoch; a loop that is broken off is begun again by the next one.
     ``state_dict``, between or inside epochs, says where the loader is; after ``load_state_dict``
@@ -210,10 +260,35 @@ class DataLoader:
         num_workers: int = 0,
         worker_kind: str = "thread",
         prefetch: int = 2,
-        collate_fn: Callable[[Sequence[Any]], Any] = default_collate,
+        collate_fn: Callable[[Sequence[Any]], Any] | None = None,
         drop_last: bool = False,
         seed: int = 0,
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        generator: Generator | None = None,
+        worker_init_fn: Callable[[int], object] | None = None,
+        prefetch_factor: int | None = None,
+        **ignored: Any,
     ) -> None:
+        unknown = sorted(set(ignored) - _WITHOUT_EFFECT)
+        if unknown:
+            raise TypeError(f"DataLoader: unknown argument {', '.join(unknown)}")
+        if prefetch_factor is not None:
+            prefetch = prefetch_factor
+        if generator is not None:
+            seed = generator.initial_seed()
+        orders = {"batches": batches, "batch_sampler": batch_sampler, "sampler": sampler}
+        chosen = [name for name, value in orders.items() if value is not None]
+        iterated = not hasattr(dataset, "__getitem__") and hasattr(dataset, "__iter__")
+        if len(chosen) + bool(shuffle) > 1:
+            raise AttributeValueError(
+                f"DataLoader: expected one order, got {', '.join([*chosen, *['shuffle'] * shuffle])}"
+            )
+        if iterated and (chosen or shuffle or num_workers):
+            raise AttributeValueError(
+                "DataLoader: expected neither an order nor workers for a dataset that is only "
+                "iterated over"
+            )
         for name, value, least in (
             ("batch_size", batch_size, 1),
             ("num_workers", num_workers, 0),
@@ -234,7 +309,11 @@ class DataLoader:
         self.num_workers = num_workers
         self.worker_kind = worker_kind
         self.prefetch = prefetch
-        self.collate_fn = collate_fn
+        self.collate_fn = default_collate if collate_fn is None else collate_fn
+        self.sampler = sampler
+        self.batch_sampler = batch_sampler
+        self.worker_init_fn = worker_init_fn
+        self._iterated = iterated
         self.drop_last = drop_last
         self.seed = seed
         self.epoch = 0
@@ -244,17 +323,39 @@ class DataLoader:
     def _indices(self) -> Sequence[Sequence[int]]:
         if self.batches is not None:
             return self.batches(self.epoch)
+        if self.batch_sampler is not None:
+            return [list(part) for part in self.batch_sampler]
         count = len(self.dataset)
-        order = permutation(count, self.seed, self.epoch) if self.shuffle else list(range(count))
-        parts = [order[i : i + self.batch_size] for i in range(0, count, self.batch_size)]
+        if self.sampler is not None:
+            order = list(self.sampler)
+        elif self.shuffle:
+            order = permutation(count, self.seed, self.epoch)
+        else:
+            order = list(range(count))
+        parts = [order[i : i + self.batch_size] for i in range(0, len(order), self.batch_size)]
         if self.drop_last and parts and len(parts[-1]) < self.batch_size:
             parts.pop()
         return parts
 
     def __len__(self) -> int:
+        if hasattr(self.batch_sampler, "__len__"):
+            return len(self.batch_sampler)
+        if hasattr(self.sampler, "__len__"):
+            count = len(self.sampler)
+            return count // self.batch_size if self.drop_last else -(-count // self.batch_size)
         return len(self._indices())
 
+    def _streamed(self) -> Iterator[Any]:
+        samples = iter(self.dataset)
+        while part := list(islice(samples, self.batch_size)):
+            if len(part) == self.batch_size or not self.drop_last:
+                yield self.collate_fn(part)
+        self.epoch += 1
+
     def __iter__(self) -> Iterator[Any]:
+        if self._iterated:
+            yield from self._streamed()
+            return
         if not self._resuming:
             self.position = 0
         self._resuming = False
@@ -273,12 +374,14 @@ class DataLoader:
 
     def _executor(self) -> Executor:
         if self.worker_kind == "thread":
-            return ThreadPoolExecutor(self.num_workers)
+            start = functools.partial(_number_worker, self.worker_init_fn, itertools.count())
+            return ThreadPoolExecutor(self.num_workers, initializer=start)
+        context = get_context("spawn")
         return ProcessPoolExecutor(
             self.num_workers,
-            mp_context=get_context("spawn"),
+            mp_context=context,
             initializer=_start_worker,
-            initargs=(self.dataset,),
+            initargs=(self.dataset, self.worker_init_fn, context.Value("i", 0)),
         )
 
     def _ahead(self, parts: Sequence[Sequence[int]]) -> Iterator[list[Any]]:

@@ -1,6 +1,7 @@
-"""Automatic differentiation: the backward pass, grad modes, hooks and the gradient check."""
+"""Automatic differentiation: the backward pass, grad modes, hooks, own functions and the gradient check."""
 
 from onemodel_tensors.autograd.engine import backward, grad
+from onemodel_tensors.autograd.function import Function
 from onemodel_tensors.autograd.mode import (
     enable_grad,
     inference_mode,
@@ -10,6 +11,7 @@ from onemodel_tensors.autograd.mode import (
 )
 
 __all__ = [
+    "Function",
     "backward",
     "enable_grad",
     "grad",

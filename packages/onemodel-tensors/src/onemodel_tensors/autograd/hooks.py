@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["HookHandle", "register_hook", "register_post_accumulate_grad_hook", "retain_grad"]
 
 _identifiers = itertools.count()
-_retained: weakref.WeakKeyDictionary[Any, Tensor | None] = weakref.WeakKeyDictionary()
+_retained: dict[int, Tensor | None] = {}
+"""Kept gradients by the identity of their tensor: tensors compare by their elements, so they are no keys."""
 
 
 class HookHandle:
@@ -112,22 +113,22 @@ def retain_grad(tensor: Tensor) -> None:
         OneModelError: the tensor requires no gradient.
     """
     node = _node_for(tensor, "retain_grad")
-    if isinstance(node, Leaf) or tensor in _retained:
+    key = id(tensor)
+    if isinstance(node, Leaf) or key in _retained:
         return
-    _retained[tensor] = None
-    known = weakref.ref(tensor)
+    _retained[key] = None
+    weakref.finalize(tensor, _retained.pop, key, None).atexit = False
 
     def keep(gradient: Tensor) -> None:
-        target = known()
-        if target is not None:
-            _retained[target] = gradient
+        if key in _retained:
+            _retained[key] = gradient
 
     register_hook(tensor, keep)
 
 
 def retained(tensor: Tensor) -> Tensor | None:
     """The gradient kept by :func:`retain_grad`, or ``None``."""
-    return _retained.get(tensor) if _retained else None
+    return _retained.get(id(tensor)) if _retained else None
 
 
 def run_hooks(hooks: dict[int, Callable[[Any], Any]], gradient: Array) -> Array:

@@ -12,6 +12,7 @@ import functools
 import inspect
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any, TypeVar, overload
@@ -153,6 +154,18 @@ class GradMode:
 
             wrapper = called
         return functools.wraps(function)(wrapper)  # type: ignore[return-value]
+
+
+@contextmanager
+def unrecorded() -> Generator[None]:
+    """No recording for the library's own calls inside; unlike :func:`no_grad`, allowed while a trace records."""
+    # The body runs in a generator of its own: the setting belongs to the context, not to that frame.
+    entry = _Entry(False, None, _all_bound(sys._getframe(1)) if bound_entries else ())
+    _entries.set((*(current_entries() or ()), entry))
+    try:
+        yield
+    finally:
+        _leave(entry)
 
 
 class SetGradMode(GradMode):

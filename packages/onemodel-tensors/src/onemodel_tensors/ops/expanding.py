@@ -9,7 +9,7 @@ from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.apply import kernel, recorded, recorded_view
 from onemodel_tensors.ops.arrays import reduce_sum, sum_to
 from onemodel_tensors.ops.reshaping import reshape, unsqueeze
-from onemodel_tensors.ops.sizes import axis_of, example, examples, size_of, sizes_of
+from onemodel_tensors.ops.sizes import axis_of, example, examples, listed, size_of, sizes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
@@ -25,16 +25,19 @@ __all__ = [
 ]
 
 
-def expand(input: Tensor, *sizes: Any) -> Tensor:
+def expand(input: Tensor, *sizes: Any, **given: Any) -> Tensor:
     """A view of a larger shape: axes of extent 1 repeat, new axes may come in front.
 
     Args:
         input: any tensor.
         sizes: the extents; -1 keeps the axis. Symbolic sizes are allowed.
+        given: the extents as ``size=…``.
 
     Raises:
         ShapeError: an axis has another extent than 1 and than asked.
     """
+    if given:
+        sizes = listed(sizes, given, "size", "expand")
     wanted = sizes_of(sizes)
     source = input._array
     lead = len(wanted) - source.ndim
@@ -98,12 +101,14 @@ def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tuple([expand(t, *shape) for t in tensors])
 
 
-def sum_to_size(input: Tensor, *size: Any) -> Tensor:
+def sum_to_size(input: Tensor, *size: Any, **given: Any) -> Tensor:
     """The sum over the axes along which a tensor of that size would have been broadcast to this one.
 
     Raises:
         ShapeError: no tensor of that size broadcasts to this one.
     """
+    if given:
+        size = listed(size, given, "size", "sum_to_size")
     shape = sizes_of(size)
     lead = input._array.ndim - len(shape)
     if lead < 0 or any(n != m and example(n) != 1 for n, m in zip(shape, input.shape[lead:])):
@@ -115,12 +120,14 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     return result.sum(tuple(range(lead))) if lead else result
 
 
-def repeat(input: Tensor, *repeats: Any) -> Tensor:
+def repeat(input: Tensor, *repeats: Any, **given: Any) -> Tensor:
     """Copies side by side: axis ``i`` ``repeats[i]`` times, new axes in front.
 
     Raises:
         ShapeError: there are fewer numbers than axes, or a negative one.
     """
+    if given:
+        repeats = listed(repeats, given, "repeats", "repeat")
     counts = sizes_of(repeats)
     source = input._array
     if len(counts) < source.ndim or any(c < 0 for c in examples(counts)):
@@ -144,8 +151,10 @@ def _tile_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (reduce_sum(parts, tuple(range(0, 2 * len(shape), 2)), False).view_or_copy(shape),)
 
 
-def tile(input: Tensor, *dims: Any) -> Tensor:
+def tile(input: Tensor, *dims: Any, **given: Any) -> Tensor:
     """As :func:`repeat`; with fewer numbers than axes, the first axes are not repeated."""
+    if given:
+        dims = listed(dims, given, "dims", "tile")
     counts = sizes_of(dims)
     return repeat(input, *((1,) * (input._array.ndim - len(counts)) + counts))
 

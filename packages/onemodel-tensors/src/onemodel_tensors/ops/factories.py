@@ -13,7 +13,7 @@ from onemodel_tensors.ops.comparison import eq
 from onemodel_tensors.ops.expanding import expand
 from onemodel_tensors.ops.promotion import result_type, scalar
 from onemodel_tensors.ops.reshaping import unsqueeze
-from onemodel_tensors.ops.sizes import example, examples, size_of, sizes_of
+from onemodel_tensors.ops.sizes import example, examples, listed, size_of, sizes_of
 from onemodel_tensors.recording import SymbolicSize
 from onemodel_tensors.tensor import Tensor
 
@@ -45,7 +45,9 @@ def _dtype(dtype: Any) -> str:
     return get_default_dtype() if dtype is None else dtype_of(dtype)
 
 
-def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def zeros(
+    *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None, **given: Any
+) -> Tensor:
     """A tensor of zeros.
 
     Args:
@@ -53,19 +55,30 @@ def zeros(*size: Any, dtype: Any = None, requires_grad: bool = False, device: An
         dtype: the default dtype if ``None``.
         requires_grad: whether gradients are to be computed for it.
         device: accepted where it is ``"cpu"``.
+        given: the extents as ``size=…``.
     """
+    if given:
+        size = listed(size, given, "size", "zeros")
     require_cpu(device, "zeros")
     return _filled(sizes_of(size), 0, _dtype(dtype), requires_grad)
 
 
-def ones(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def ones(
+    *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None, **given: Any
+) -> Tensor:
     """A tensor of ones; see :func:`zeros`."""
+    if given:
+        size = listed(size, given, "size", "ones")
     require_cpu(device, "ones")
     return _filled(sizes_of(size), 1, _dtype(dtype), requires_grad)
 
 
-def empty(*size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None) -> Tensor:
+def empty(
+    *size: Any, dtype: Any = None, requires_grad: bool = False, device: Any = None, **given: Any
+) -> Tensor:
     """A tensor of zeros: memory is never shown as it happened to be."""
+    if given:
+        size = listed(size, given, "size", "empty")
     require_cpu(device, "empty")
     return _filled(sizes_of(size), 0, _dtype(dtype), requires_grad)
 

@@ -7,7 +7,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import ShapeError
 from onemodel_tensors.apply import recorded_view
-from onemodel_tensors.ops.sizes import axis_of, sizes_of
+from onemodel_tensors.ops.sizes import axis_of, listed, sizes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.tensor import Tensor
 
@@ -42,7 +42,9 @@ def _permute_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (g.permute(tuple(inverse)),)
 
 
-def _permute_method(input: Tensor, *dims: Any) -> Tensor:
+def _permute_method(input: Tensor, *dims: Any, **given: Any) -> Tensor:
+    if given:
+        dims = listed(dims, given, "dims", "permute")
     return permute(input, sizes_of(dims))
 
 

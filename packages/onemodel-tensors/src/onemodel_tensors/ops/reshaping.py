@@ -7,7 +7,7 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import ShapeError
 from onemodel_tensors.apply import recorded, recorded_view
-from onemodel_tensors.ops.sizes import axes_of, axis_of, examples, sizes_of
+from onemodel_tensors.ops.sizes import axes_of, axis_of, examples, listed, sizes_of
 from onemodel_tensors.record import BackwardRecord, Gradients
 from onemodel_tensors.recording import SymbolicSize
 from onemodel_tensors.tensor import Tensor
@@ -102,7 +102,9 @@ def reshape(input: Tensor, shape: Any) -> Tensor:
     return _reshape(input, sizes_of((shape,)), True, "reshape")
 
 
-def _reshape_method(input: Tensor, *shape: Any) -> Tensor:
+def _reshape_method(input: Tensor, *shape: Any, **given: Any) -> Tensor:
+    if given:
+        shape = listed(shape, given, "shape", "reshape")
     return _reshape(input, sizes_of(shape), True, "reshape")
 
 
@@ -111,12 +113,14 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     return _reshape(input, other.shape, True, "reshape_as")
 
 
-def view(input: Tensor, *shape: Any) -> Tensor:
+def view(input: Tensor, *shape: Any, **given: Any) -> Tensor:
     """As :func:`reshape`, never copying.
 
     Raises:
         ShapeError: the number of elements differs, or the strides cannot express the shape.
     """
+    if given:
+        shape = listed(shape, given, "size", "view")
     if len(shape) == 1 and isinstance(shape[0], str):
         from onemodel_tensors.ops.casts import to
 

@@ -8,15 +8,17 @@ from onemodel_kernels.errors import AttributeValueError
 from onemodel_tensors.ops.casts import clone
 from onemodel_tensors.ops.joining import cat
 from onemodel_tensors.ops.permuting import transpose
-from onemodel_tensors.ops.sizes import axes_of, axis_of, sizes_of
+from onemodel_tensors.ops.sizes import axes_of, axis_of, listed, sizes_of
 from onemodel_tensors.ops.slicing import OPEN_END, OPEN_START, slice_axes
 from onemodel_tensors.tensor import Tensor
 
 __all__ = ["flip", "fliplr", "flipud", "roll", "rot90"]
 
 
-def flip(input: Tensor, *dims: Any) -> Tensor:
+def flip(input: Tensor, *dims: Any, **given: Any) -> Tensor:
     """The elements along some axes in reverse order; a copy."""
+    if given:
+        dims = listed(dims, given, "dims", "flip")
     axes = axes_of(sizes_of(dims), input._array.ndim, "flip") if dims and dims != ((),) else ()
     if not axes:
         return clone(input)

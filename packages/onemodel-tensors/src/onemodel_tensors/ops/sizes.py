@@ -9,7 +9,7 @@ from typing import Any
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.recording import SymbolicSize
 
-__all__ = ["axes_of", "axis_of", "example", "examples", "pair", "size_of", "sizes_of"]
+__all__ = ["axes_of", "axis_of", "example", "examples", "listed", "pair", "size_of", "sizes_of"]
 
 
 def size_of(value: Any) -> Any:
@@ -26,6 +26,23 @@ def sizes_of(sizes: tuple[Any, ...]) -> tuple[Any, ...]:
     if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)):
         sizes = tuple(sizes[0])
     return tuple([size_of(size) for size in sizes])
+
+
+def listed(
+    sizes: tuple[Any, ...], given: dict[str, Any], keyword: str, name: str
+) -> tuple[Any, ...]:
+    """Sizes or axes given one by one or in one sequence, or by keyword.
+
+    Raises:
+        TypeError: another keyword, or both.
+    """
+    if not given:
+        return sizes
+    if set(given) != {keyword} or sizes:
+        raise TypeError(
+            f"{name}: expected {keyword} either by position or by keyword, got {', '.join(given)}"
+        )
+    return (given[keyword],)
 
 
 def example(size: Any) -> int:
