@@ -31,5 +31,5 @@ __all__ = [
     "set_num_threads",
 ]
 
-INTERFACE_VERSION = (1, 1)
+INTERFACE_VERSION = (1, 2)
 """The version of the interface kernels.array: ``(major, minor)``, see :mod:`onemodel_kernels.interfaces`."""
