@@ -6,6 +6,7 @@ from onemodel_graph.ir import Graph, Node
 from onemodel_graph.passes import (
     batch_norm_folding,
     bias_fusion,
+    cast_removal,
     common_subexpressions,
     constant_folding,
     constant_nodes,
@@ -15,14 +16,17 @@ from onemodel_graph.passes import (
     layer_norm_recognition,
     rms_norm_recognition,
     transpose_cancelling,
+    transpose_sinking,
 )
 from onemodel_graph.passes.base import Pass
 
 PASSES: tuple[Pass, ...] = (
     constant_nodes.PASS,
     identity_removal.PASS,
+    cast_removal.PASS,
     constant_folding.PASS,
     common_subexpressions.PASS,
+    transpose_sinking.PASS,
     transpose_cancelling.PASS,
     gelu_recognition.PASS,
     layer_norm_recognition.PASS,
