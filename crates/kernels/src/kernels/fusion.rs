@@ -84,10 +84,7 @@ pub fn fuse(
 impl Fused {
     /// One kernel after the other, on the output's memory.
     fn run_apart(&self, inputs: &[Option<&Array>], out: &Array) -> Result<()> {
-        let metas: SmallVec<[Option<&Meta>; 8]> =
-            inputs[..self.own].iter().map(|i| i.map(Array::as_meta)).collect();
-        let first = self.first.infer(&metas)?;
-        let whole = out.reshape(&first[0].shape)?;
+        let whole = out.reshape(&self.own_shape)?;
         self.first.run(&inputs[..self.own], std::slice::from_ref(&whole))?;
         let source = out.clone();
         for step in &self.separate {
@@ -151,7 +148,8 @@ impl Kernel for Fused {
                 destination: out.as_ptr(),
                 by_columns,
             };
-            if let Some(done) = self.first.run_with(&inputs[..self.own], out, &epilogue) {
+            let whole = out.reshape(&self.own_shape)?;
+            if let Some(done) = self.first.run_with(&inputs[..self.own], &whole, &epilogue) {
                 return done;
             }
         }
