@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_graph.passes.base import Pass
+from onemodel_graph.planning.checks import MALFORMED
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.planner import NeedsValue, Planner
 from onemodel_graph.planning.slot import Slot, constant
@@ -49,7 +50,7 @@ def _folded(node: Node, inputs: list[Slot | None]) -> list[Slot] | None:
         if spec.data_dependent:
             return None
         outputs = list(planner.apply(spec, tensors, attributes))
-    except (OneModelError, NeedsValue):
+    except (OneModelError, NeedsValue, *MALFORMED):
         # The node is wrong or too large; the session says so with its place when it plans it.
         return None
     if any(slot.array is None for slot in outputs):

@@ -19,6 +19,8 @@ _SHOWN = {
     "type": "a type", "ints": "a list of integers", "floats": "a list of numbers",
     "strings": "a list of texts", "tensor": "a tensor", "graph": "a graph",
 }  # fmt: skip
+MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What the facts of an operator raise for values whose form they do not foresee."""
 LARGEST = 2**63 - 1
 """The greatest integer that ONNX holds; the least one is its complement."""
 

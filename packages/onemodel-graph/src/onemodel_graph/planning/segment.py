@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from onemodel_graph.ir import Graph, Value
+from onemodel_graph.planning.checks import MALFORMED
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.memory import build
 from onemodel_graph.planning.planner import NeedsValue, Planner
@@ -358,10 +359,6 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
             return [constant(array) for array in made]
         raise Host(run, tensors)
     return planner.apply(spec, tensors, attributes)
-
-
-MALFORMED = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RecursionError)
-"""What the facts of an operator raise for values whose form they do not foresee."""
 
 
 def _malformed(error: BaseException, step: Step) -> OneModelError:
