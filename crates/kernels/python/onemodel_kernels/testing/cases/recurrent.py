@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from onemodel_kernels import Array, Kernel
 from onemodel_kernels.testing.case import Case, Tensor, bound
 from onemodel_kernels.testing.inputs import normal
 
@@ -167,4 +168,63 @@ def _layers() -> list[Case]:
     return found
 
 
-CASES = [*_onnx(), *_layers()]
+_STEP = 1e-5
+_GRADIENT = bound(absolute=2e-5, why="f32 chains over steps and rows, against f64 differences")
+
+
+def _gradient_oracle(layer: Case, states: int) -> Callable[..., Any]:
+    """The gradients of the layer's oracle by central differences in f64."""
+
+    def oracle(*arrays: Any) -> list[Tensor]:
+        upstream = arrays[: 1 + states]
+        inputs = list(arrays[1 + states : 1 + states + len(layer.inputs)])
+
+        def loss() -> float:
+            outputs = layer.oracle(*inputs)
+            return float(sum((g * y).sum() for g, y in zip(upstream, outputs, strict=True)))
+
+        found = []
+        for place, a in enumerate(inputs):
+            if place == 1 + states:
+                continue
+            gradient = np.zeros(a.shape)
+            for at in np.ndindex(a.shape):
+                kept = a[at]
+                a[at] = kept + _STEP
+                above = loss()
+                a[at] = kept - _STEP
+                gradient[at] = (above - loss()) / (2 * _STEP)
+                a[at] = kept
+            found.append(gradient)
+        return found
+
+    return oracle
+
+
+def _gradients() -> list[Case]:
+    """Gradients of the small layers, at the outputs that the native layer keeps for them."""
+    found = []
+    for layer in _layers():
+        if not layer.name.endswith("-small"):
+            continue
+        states = 2 if layer.operator == "LSTMLayer" else 1
+        attributes = {**layer.attributes}
+        del attributes["save"]
+        arrays = [None if a is None else Array.from_numpy(a) for a in layer.inputs]
+        outputs = [out.numpy() for out in Kernel(layer.operator, **attributes)(*arrays)]
+        upstream = [normal(*out.shape, seed=60 + k) for k, out in enumerate(outputs[: 1 + states])]
+        found.append(
+            Case(
+                f"{layer.operator}Grad-small",
+                f"{layer.operator}Grad",
+                (*upstream, *layer.inputs, *outputs),
+                _gradient_oracle(layer, states),
+                attributes,
+                _GRADIENT,
+                onnx=False,
+            )
+        )
+    return found
+
+
+CASES = [*_onnx(), *_layers(), *_gradients()]
