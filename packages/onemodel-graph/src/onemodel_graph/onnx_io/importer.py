@@ -14,6 +14,7 @@ from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProt
 from onemodel_graph.ir import Graph, Model, Node, Value
 from onemodel_graph.ir.graph import OPSET
 from onemodel_graph.onnx_io.adapters import Rewriter, adapt
+from onemodel_graph.onnx_io.raw_data import RawData
 from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
 from onemodel_kernels import ops
@@ -59,11 +60,17 @@ def import_model(source: ModelProto | bytes | str | Path) -> Model:
             place.
         UnsupportedError: for an opset above 28 or an element type that is not supported.
     """
-    folder = None
     if isinstance(source, str | Path):
         path = Path(source)
-        folder = path.parent
-        source = path.read_bytes()
+        raw = RawData(path)
+        try:
+            return _imported(raw.message, path.parent, raw)
+        finally:
+            raw.close()
+    return _imported(source, None, None)
+
+
+def _imported(source: ModelProto | bytes, folder: Path | None, raw: RawData | None) -> Model:
     if isinstance(source, ModelProto):
         proto = source
     else:
@@ -75,7 +82,7 @@ def import_model(source: ModelProto | bytes | str | Path) -> Model:
     if not proto.HasField("graph"):
         raise AttributeValueError("this is not an ONNX model: it has no graph")
     try:
-        return _Importer(proto, ExternalData(folder)).model()
+        return _Importer(proto, ExternalData(folder), raw).model()
     except (TypeError, UnicodeError) as error:
         # protobuf hands out bytes in place of a text that is not UTF-8.
         raise AttributeValueError(f"the model holds a text that is not UTF-8: {error}") from None
@@ -90,8 +97,9 @@ def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
 
 
 class _Importer:
-    def __init__(self, proto: ModelProto, external: ExternalData) -> None:
+    def __init__(self, proto: ModelProto, external: ExternalData, raw: RawData | None) -> None:
         self.proto = proto
+        self.raw = raw
         self.external = external
         self.functions: dict[tuple[str, str], FunctionProto] = {
             ("" if f.domain == "ai.onnx" else f.domain, f.name): f for f in proto.functions
@@ -143,8 +151,9 @@ class _Importer:
             raise AttributeValueError(f"{proto.name}: graphs are nested more than {DEPTH} deep")
         graph = Graph(proto.name or "graph")
         scope = _Scope(dict(outer.values), outer.opsets, outer.prefix, outer.attributes)
-        for tensor in proto.initializer:
-            array = to_array(tensor, self.external)
+        raw = self.raw if self.depth == 1 else None
+        for index, tensor in enumerate(proto.initializer):
+            array = to_array(tensor, self.external, None if raw is None else raw.read(index))
             value = Value(scope.prefix + tensor.name, array.dtype, tuple(array.shape))
             if value.name in graph.initializers:
                 raise AttributeValueError(f"the initializer {tensor.name!r} is there twice")

@@ -87,8 +87,13 @@ def _whole(text: str, what: str, where: str) -> int:
     return int(text)
 
 
-def to_array(tensor: TensorProto, external: ExternalData) -> Array:
+def to_array(tensor: TensorProto, external: ExternalData, raw: bytes | None = None) -> Array:
     """The array of a tensor; raw and external data are not copied.
+
+    Args:
+        tensor: The tensor.
+        external: Where external data is read.
+        raw: Its raw data, where that was left out of the message.
 
     Raises:
         UnsupportedError: for element types that arrays do not hold.
@@ -107,8 +112,8 @@ def to_array(tensor: TensorProto, external: ExternalData) -> Array:
     size = elements * SIZES[dtype]
     if tensor.data_location == tensor.EXTERNAL:
         return external.read(tensor, dtype, shape, size)
-    if tensor.HasField("raw_data"):
-        data = tensor.raw_data
+    if raw is not None or tensor.HasField("raw_data"):
+        data = tensor.raw_data if raw is None else raw
         if len(data) != size:
             raise ShapeError(f"{where}: {len(data)} bytes, but its shape {shape} needs {size}")
         return Array.from_buffer(data, dtype, shape)

@@ -1,29 +1,13 @@
-"""Gives constant biases to the product or convolution before them."""
+"""Gives constant biases to the convolution before them.
+
+A bias after a product needs no pass: the planner computes it in the tiles of the product.
+"""
 
 from __future__ import annotations
 
 from onemodel_graph.ir import Graph, Node
 from onemodel_graph.passes.base import FAST, Matcher, Pass
-from onemodel_kernels import Array, Kernel
-
-
-def _into_product(matcher: Matcher, product: Node, bias: Array) -> bool:
-    """``x @ w + b`` with a constant matrix becomes Linear, whose chain starts from the bias."""
-    weight = matcher.array(product.inputs[1])
-    if weight is None or weight.ndim != 2 or bias.ndim != 1 or bias.shape[0] != weight.shape[1]:
-        return False
-    if weight.dtype != bias.dtype or weight.dtype not in ("float32", "float64"):
-        return False
-    turned: Array = Kernel("Transpose", perm=(1, 0))(weight)
-    source = product.inputs[1]
-    stem = "weight" if source is None else source.name
-    product.domain, product.operator = "onemodel", "Linear"
-    product.inputs = [
-        product.inputs[0],
-        matcher.add_constant(f"{stem}/transposed", turned),
-        matcher.add_constant(f"{stem}/bias", bias),
-    ]
-    return True
+from onemodel_kernels import Array
 
 
 def _into_convolution(matcher: Matcher, conv: Node, bias: Array) -> bool:
@@ -43,14 +27,14 @@ def _into_convolution(matcher: Matcher, conv: Node, bias: Array) -> bool:
 
 
 def run(graph: Graph) -> bool:
-    """Products and convolutions whose result only the addition reads."""
+    """Convolutions whose result only the addition reads."""
     matcher = Matcher(graph)
     kept = []
     changed = False
     for node in graph.nodes:
         pair = matcher.split(node) if node.operator == "Add" and not node.domain else None
         result = node.outputs[0] if node.outputs else None
-        before = None if pair is None else matcher.producer(pair[1], "MatMul", "Conv")
+        before = None if pair is None else matcher.producer(pair[1], "Conv")
         if pair is None or before is None or result is None:
             kept.append(node)
             continue
@@ -58,8 +42,7 @@ def run(graph: Graph) -> bool:
         if bias is None or matcher.only_reader(pair[1]) is not node:
             kept.append(node)
             continue
-        fuse = _into_product if before.operator == "MatMul" else _into_convolution
-        if not fuse(matcher, before, bias):
+        if not _into_convolution(matcher, before, bias):
             kept.append(node)
             continue
         before.outputs[0] = result
@@ -72,6 +55,6 @@ PASS = Pass(
     "bias-fusion",
     run,
     FAST,
-    ensures="No constant bias is added to a product or convolution with constant weights.",
+    ensures="No constant bias is added to a convolution with constant weights.",
     bit_rule="The chain of products starts from the bias instead of ending with it: other roundings.",
 )
