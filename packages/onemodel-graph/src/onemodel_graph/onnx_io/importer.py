@@ -7,13 +7,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
-from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
 from onemodel_graph.ir import Graph, Model, Node, Value
 from onemodel_graph.ir.graph import OPSET
 from onemodel_graph.onnx_io.adapters import Rewriter, adapt
+from onemodel_graph.onnx_io.messages import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    ValueInfoProto,
+)
 from onemodel_graph.onnx_io.raw_data import RawData
 from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
@@ -349,7 +355,7 @@ def typed(proto: Any) -> tuple[str | None, tuple[int | str | None, ...] | None]:
     return dtype, tuple(shape)
 
 
-def typed_value(info: onnx.ValueInfoProto, name: str) -> Value:
+def typed_value(info: ValueInfoProto, name: str) -> Value:
     """A value with the type of a value_info."""
     dtype, shape = typed(info.type)
     return Value(name, dtype, shape)

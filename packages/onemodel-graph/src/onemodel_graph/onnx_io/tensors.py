@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import mmap
 import os
 from pathlib import Path
@@ -15,6 +16,15 @@ if TYPE_CHECKING:
     from onnx import TensorProto
 
 from onemodel_graph.planning.slot import SIZES
+
+TYPED = {
+    "float32": ("float_data", "f"), "float64": ("double_data", "d"), "int64": ("int64_data", "q"),
+    "uint64": ("uint64_data", "Q"), "uint32": ("uint64_data", "I"), "int32": ("int32_data", "i"),
+    "int16": ("int32_data", "h"), "uint16": ("int32_data", "H"), "int8": ("int32_data", "b"),
+    "uint8": ("int32_data", "B"), "bool": ("int32_data", "B"), "float16": ("int32_data", "H"),
+    "bfloat16": ("int32_data", "H"),
+}  # fmt: skip
+"""Where a message holds numbers that are not raw data, and how wide each is stored."""
 
 
 class ExternalData:
@@ -117,18 +127,24 @@ def to_array(tensor: TensorProto, external: ExternalData, raw: bytes | None = No
         if len(data) != size:
             raise ShapeError(f"{where}: {len(data)} bytes, but its shape {shape} needs {size}")
         return Array.from_buffer(data, dtype, shape)
-    from onnx import numpy_helper
-
+    field, code = TYPED[dtype]
+    numbers = getattr(tensor, field)
+    if len(numbers) != elements:
+        raise ShapeError(f"{where}: {len(numbers)} numbers, but its shape {shape} needs {elements}")
     try:
-        return Array.from_numpy(numpy_helper.to_array(tensor))
-    except ValueError as error:
-        raise ShapeError(f"{where}: its data does not fit its shape {shape}: {error}") from None
+        packed = array.array(code, map(bool, numbers) if dtype == "bool" else numbers)
+    except OverflowError as error:
+        raise ShapeError(f"{where}: a number does not fit {dtype}: {error}") from None
+    return Array.from_buffer(packed.tobytes(), dtype, shape)
 
 
-def to_proto(array: Array, name: str) -> TensorProto:
+def to_proto(values: Array, name: str) -> TensorProto:
     """A tensor with the array's elements as raw data."""
-    from onnx import TensorProto
+    from onemodel_graph.onnx_io.messages import TensorProto
 
     return TensorProto(
-        dims=array.shape, data_type=dtype_number(array.dtype), name=name, raw_data=array.tobytes()
+        dims=values.shape,
+        data_type=dtype_number(values.dtype),
+        name=name,
+        raw_data=values.tobytes(),
     )
