@@ -150,16 +150,88 @@ pub struct Area {
     pub channel_step: usize,
 }
 
+/// The first steps of an epilogue where a tile applies them in registers: the affine map of its
+/// channel, the sum with another input, the bounds.
+#[derive(Clone, Copy)]
+pub struct Finish<E> {
+    /// Mean, factor and offset of each channel.
+    pub affine: Option<[*const E; 3]>,
+    /// Distance from an output to the element of the other input.
+    pub residual: Option<isize>,
+    pub clip: Option<[E; 2]>,
+}
+
+// SAFETY: parts read what it points to, which nobody writes.
+unsafe impl<E: Sync> Sync for Finish<E> {}
+
+impl<E> Finish<E> {
+    /// The same for the channels from `channel` on.
+    #[inline(always)]
+    #[must_use]
+    pub fn at(mut self, channel: usize) -> Self {
+        self.affine = self.affine.map(|all| all.map(|p| p.wrapping_add(channel)));
+        self
+    }
+}
+
+/// An epilogue cut into what registers take and what is left.
+pub struct Split<'a> {
+    finish: Finish<f32>,
+    rest: Option<Epilogue<'a>>,
+    whole: &'a Epilogue<'a>,
+}
+
+/// An epilogue as tiles apply it.
+#[derive(Clone, Copy)]
+pub struct Tail<'a, E> {
+    pub finish: Finish<E>,
+    /// The steps behind it.
+    pub rest: Option<&'a Epilogue<'a>>,
+    /// All steps, for outputs that are not computed at their place but read another input there.
+    pub whole: &'a Epilogue<'a>,
+}
+
+impl Split<'_> {
+    #[must_use]
+    pub fn tail(&self) -> Tail<'_, f32> {
+        Tail { finish: self.finish, rest: self.rest.as_ref(), whole: self.whole }
+    }
+}
+
 impl<'a> Epilogue<'a> {
-    /// Whether relu comes first, which tiles apply in registers, and the steps behind it, if any.
-    pub fn split_relu(&self) -> (bool, Option<Epilogue<'a>>) {
-        let (relu, steps) = match self.steps {
-            [Step::Relu, rest @ ..] => (true, rest),
-            all => (false, all),
-        };
+    fn with_steps(&self, steps: &'a [Step]) -> Self {
         let (inputs, destination) = (self.inputs.clone(), self.destination);
-        let rest = Epilogue { steps, inputs, destination, by_columns: self.by_columns };
-        (relu, (!steps.is_empty()).then_some(rest))
+        Self { steps, inputs, destination, by_columns: self.by_columns }
+    }
+
+    /// The steps that registers take, and the others.
+    #[must_use]
+    pub fn split(&'a self) -> Split<'a> {
+        let mut steps = self.steps;
+        let mut finish = Finish { affine: None, residual: None, clip: None };
+        if let [Step::Affine { mean, factor, offset }, rest @ ..] = steps {
+            finish.affine = Some([mean, factor, offset].map(|v| v.as_ptr()));
+            steps = rest;
+        }
+        if let [Step::Combine(Operation::Add, Operand::Input(index)), rest @ ..] = steps {
+            let distance = (self.inputs[*index] as isize).wrapping_sub(self.destination as isize);
+            finish.residual = Some(distance / size_of::<f32>() as isize);
+            steps = rest;
+        }
+        match steps {
+            [Step::Relu, rest @ ..] => {
+                // x < 0 ? 0 : x, and no upper bound.
+                finish.clip = Some([0.0, f32::INFINITY]);
+                steps = rest;
+            }
+            [Step::Clip { min, max }, rest @ ..] => {
+                finish.clip = Some([*min, *max]);
+                steps = rest;
+            }
+            _ => {}
+        }
+        let rest = (!steps.is_empty()).then(|| self.with_steps(steps));
+        Split { finish, rest, whole: self }
     }
 
     /// Applies all steps to an area that holds finished chains.

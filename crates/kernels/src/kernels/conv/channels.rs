@@ -3,7 +3,7 @@
 
 use super::geometry::{AXES, Class};
 use super::runs::Runs;
-use crate::kernels::epilogue::{Area, Epilogue};
+use crate::kernels::epilogue::{Area, Tail};
 use crate::kernels::gemm::microkernel::{A_BY_TABLE, Start, Tile, span, tile};
 use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::real::Real;
@@ -35,7 +35,7 @@ pub(super) struct ChannelTiles<'a, E> {
     pub(super) bias: Option<*const E>,
     pub(super) channels: usize,
     pub(super) relu: bool,
-    pub(super) epilogue: Option<&'a Epilogue<'a>>,
+    pub(super) epilogue: Option<Tail<'a, E>>,
     pub(super) first_channel: usize,
     pub(super) destination: *mut E,
     pub(super) plane: usize,
@@ -113,6 +113,10 @@ impl<E: Real> ChannelTiles<'_, E> {
                     None => Start::Zero,
                 }
             };
+            // What reads another input waits until the outputs are at their place.
+            let in_place = self.epilogue.filter(|e| e.finish.residual.is_none());
+            let after =
+                self.epilogue.and_then(|e| if in_place.is_some() { e.rest } else { Some(e.whole) });
             let t = Tile {
                 k: steps,
                 a: self.source.add(position),
@@ -125,6 +129,9 @@ impl<E: Real> ChannelTiles<'_, E> {
                 c_stride: stride as isize,
                 n,
                 relu: self.relu && last,
+                finish: in_place
+                    .filter(|_| last)
+                    .map(|e| e.finish.at(self.first_channel + channel)),
             };
             tile::<S, E, A_BY_TABLE>(s, rows, wide, &t);
             if !last {
@@ -136,7 +143,7 @@ impl<E: Real> ChannelTiles<'_, E> {
             if step == 1 {
                 let column = |r: usize| part.add(r * stride).cast_const();
                 gather_columns(to, self.plane, rows, n, true, column);
-                if let Some(epilogue) = self.epilogue {
+                if let Some(epilogue) = after {
                     let area = Area {
                         at: to.cast(),
                         stride: self.plane,

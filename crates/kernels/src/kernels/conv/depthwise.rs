@@ -3,7 +3,7 @@
 
 use super::engine::Convolution;
 use super::source::Layout;
-use crate::kernels::epilogue::Area;
+use crate::kernels::epilogue::{Area, Finish, Tail};
 use crate::kernels::gemm::real::Real;
 use crate::simd::{LANES, Simd, WithSimd};
 
@@ -30,12 +30,14 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
         let taps = c.classes[0].tap_count();
         let [depth, height, width] = c.destination_sizes;
         let [_, pitch_height, pitch] = self.layout.extents;
+        let finish = c.epilogue.map(|e| e.finish);
         for unit in self.units.0..self.units.1 {
             let group = unit % c.groups;
             // SAFETY: the convolution's addresses; the copy has slack behind it.
             unsafe {
                 c.copy_source(self.layout, unit, self.copy, 0, 1);
                 let weights = self.weights.add(group * taps);
+                let finish = finish.map(|f| f.at(group));
                 let start = c.bias.map_or(E::default(), |bias| *bias.add(group));
                 let to = c.destination.add(unit * depth * height * width);
                 for d in 0..depth {
@@ -50,15 +52,19 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
                             let (from, to) = (from.add(column), to.add(column));
                             let strides = (pitch, width);
                             if rows == ROWS {
-                                self.tile::<S, ROWS>(s, from, weights, taps, start, to, strides, n);
+                                self.tile::<S, ROWS>(
+                                    s, from, weights, taps, start, to, strides, n, finish,
+                                );
                             } else {
-                                self.tile::<S, 1>(s, from, weights, taps, start, to, strides, n);
+                                self.tile::<S, 1>(
+                                    s, from, weights, taps, start, to, strides, n, finish,
+                                );
                             }
-                            if let Some(epilogue) = c.epilogue {
+                            if let Some(Tail { rest: Some(rest), .. }) = c.epilogue {
                                 let (at, stride) = (to.cast(), width);
                                 let (channel, channel_step) = (group, 0);
                                 let area = Area { at, stride, rows, n, channel, channel_step };
-                                epilogue.apply(S::ISA, area);
+                                rest.apply(S::ISA, area);
                             }
                             column += LANES;
                         }
@@ -82,6 +88,7 @@ impl<E: Real> Depthwise<'_, E> {
         to: *mut E,
         (pitch, width): (usize, usize),
         n: usize,
+        finish: Option<Finish<E>>,
     ) {
         let mut acc = [E::splat(s, start); R];
         // SAFETY: the caller's rows; whole vectors may be read, `n` elements are written.
@@ -91,6 +98,26 @@ impl<E: Real> Depthwise<'_, E> {
                 let x = from.add(*self.table.add(tap) as usize);
                 for r in 0..R {
                     acc[r] = E::fma(s, E::load(s, x.add(r * pitch)), w, acc[r]);
+                }
+            }
+            if let Some(finish) = finish {
+                if let Some(channel) = finish.affine {
+                    let [m, f, o] = channel.map(|p| E::splat(s, *p));
+                    for y in &mut acc {
+                        *y = E::fma(s, E::v_minus(s, *y, m), f, o);
+                    }
+                }
+                if let Some(distance) = finish.residual {
+                    for (r, y) in acc.iter_mut().enumerate() {
+                        let p = to.wrapping_offset(distance).wrapping_add(r * width).cast_const();
+                        let x = if n == LANES { E::load(s, p) } else { E::load_n(s, p, n) };
+                        *y = E::v_plus(s, *y, x);
+                    }
+                }
+                if let Some([low, high]) = finish.clip {
+                    for y in &mut acc {
+                        *y = E::v_clip(s, *y, low, high);
+                    }
                 }
             }
             for (r, y) in acc.iter_mut().enumerate() {

@@ -11,7 +11,7 @@ use super::runs::Runs;
 use super::source::Layout;
 use super::weights::{Packed, Side, Weights};
 use crate::error::Result;
-use crate::kernels::epilogue::Epilogue;
+use crate::kernels::epilogue::Tail;
 use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::gemm::microkernel::{Start, TABLE_TAIL, span};
 use crate::kernels::gemm::packing::RowPanels;
@@ -44,7 +44,7 @@ pub(crate) struct Convolution<'a, E> {
     pub(crate) bias: Option<*const E>,
     pub(crate) relu: bool,
     /// Steps on finished outputs; only where there is one class of step 1.
-    pub(crate) epilogue: Option<&'a Epilogue<'a>>,
+    pub(crate) epilogue: Option<Tail<'a, E>>,
     pub(crate) source: *const E,
     pub(crate) destination: *mut E,
 }

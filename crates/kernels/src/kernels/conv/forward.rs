@@ -10,7 +10,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::epilogue::{ChannelAxis, Epilogue};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
 use crate::kernels::gemm::real::Real;
 use crate::kernels::gemm::relu_attribute;
@@ -204,7 +204,7 @@ impl Conv {
         w: &Array,
         bias: Option<&Array>,
         out: &Array,
-        epilogue: Option<&Epilogue<'_>>,
+        epilogue: Option<Tail<'_, E>>,
     ) -> Result<()> {
         let op = self.operator();
         let window = self.attributes.window(op, &w.shape()[2..])?;
@@ -294,9 +294,7 @@ impl Kernel for Conv {
         if self.relu {
             return None;
         }
-        let (relu, rest) = epilogue.split_relu();
-        let kernel = Self { relu, ..self.clone() };
-        Some(kernel.compute::<f32>(isa(), x, w, bias, out, rest.as_ref()))
+        Some(self.compute::<f32>(isa(), x, w, bias, out, Some(epilogue.split().tail())))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {

@@ -2,7 +2,7 @@
 
 use super::geometry::{AXES, Class};
 use super::runs::Runs;
-use crate::kernels::epilogue::{Area, Epilogue};
+use crate::kernels::epilogue::{Area, Epilogue, Tail};
 use crate::kernels::gemm::microkernel::{B_BY_TABLE, Start, TABLE_TAIL, Tile, span, tile};
 use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::real::Real;
@@ -30,7 +30,7 @@ pub(super) struct Tiles<'a, E> {
     pub(super) tail_table: *mut u32,
     pub(super) start: Start<E>,
     pub(super) relu: bool,
-    pub(super) epilogue: Option<&'a Epilogue<'a>>,
+    pub(super) epilogue: Option<Tail<'a, E>>,
     pub(super) first_channel: usize,
     pub(super) destination: *mut E,
     pub(super) plane: usize,
@@ -99,6 +99,7 @@ impl<E: Real> Tiles<'_, E> {
                 c_stride: self.plane as isize,
                 n,
                 relu: self.relu,
+                finish: None,
             };
             let mut table = self.table;
             if self.steps > 0 && position + self.reach + wide * LANES > self.readable {
@@ -109,6 +110,12 @@ impl<E: Real> Tiles<'_, E> {
             t.table = table;
             let mut part = MaybeUninit::<[E; LARGEST]>::uninit();
             let direct = self.direct(run, at, n);
+            let in_registers =
+                self.epilogue.filter(|e| direct.is_some() || e.finish.residual.is_none());
+            t.finish = in_registers.map(|e| e.finish.at(self.first_channel + row));
+            let after = self
+                .epilogue
+                .and_then(|e| if in_registers.is_some() { e.rest } else { Some(e.whole) });
             if let Some(direct) = direct {
                 t.c = self.destination.add(row * self.plane + direct);
             } else {
@@ -118,17 +125,24 @@ impl<E: Real> Tiles<'_, E> {
             }
             tile::<S, E, B_BY_TABLE>(s, rows, wide, &t);
             if direct.is_some() {
-                self.finish::<S>(t.c, row, rows, n);
+                self.finish::<S>(after, t.c, row, rows, n);
             } else {
-                self.scatter(s, t.c, wide * LANES, row, rows, run, at, n);
+                self.scatter(s, after, t.c, wide * LANES, row, rows, run, at, n);
             }
         }
     }
 
-    /// The epilogue on `rows` channels of `n` neighbouring outputs.
+    /// The steps left on `rows` channels of `n` neighbouring outputs.
     #[inline(always)]
-    unsafe fn finish<S: Simd>(&self, at: *mut E, row: usize, rows: usize, n: usize) {
-        if let Some(epilogue) = self.epilogue {
+    unsafe fn finish<S: Simd>(
+        &self,
+        steps: Option<&Epilogue<'_>>,
+        at: *mut E,
+        row: usize,
+        rows: usize,
+        n: usize,
+    ) {
+        if let Some(epilogue) = steps {
             let (at, channel) = (at.cast(), self.first_channel + row);
             let area = Area { at, stride: self.plane, rows, n, channel, channel_step: 1 };
             // SAFETY: outputs of this part, in the destination of the epilogue.
@@ -167,6 +181,7 @@ impl<E: Real> Tiles<'_, E> {
     unsafe fn scatter<S: Simd>(
         &self,
         s: S,
+        after: Option<&Epilogue<'_>>,
         part: *const E,
         part_stride: usize,
         row: usize,
@@ -207,7 +222,7 @@ impl<E: Real> Tiles<'_, E> {
                         }
                     }
                 }
-                self.finish::<S>(to, row, rows, count);
+                self.finish::<S>(after, to, row, rows, count);
             }
             q += count;
         }

@@ -13,7 +13,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::epilogue::{ChannelAxis, Epilogue};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -81,9 +81,8 @@ impl Gemm {
         c: Option<&Array>,
         out: &Array,
         packed: Option<&PackedB<E>>,
-        epilogue: Option<&Epilogue<'_>>,
+        epilogue: Option<Tail<'_, E>>,
     ) -> Result<()> {
-        let (relu, rest) = epilogue.map_or((false, None), Epilogue::split_relu);
         let (m, n, k, _) = self.extents(a.shape(), b.shape());
         let (alpha, beta) = (E::from_f64(self.alpha), E::from_f64(self.beta));
         let one = E::from_f64(1.0);
@@ -115,8 +114,8 @@ impl Gemm {
             c: y,
             c_rows: n as isize,
             c_columns: 1,
-            relu: relu || self.relu && alpha == one,
-            epilogue: rest.as_ref(),
+            relu: self.relu && alpha == one,
+            epilogue,
         };
         // SAFETY: the arrays' own extents and strides; only the loaded start may be the output.
         unsafe { product.run("Gemm", isa)? };
@@ -274,7 +273,7 @@ impl Kernel for Gemm {
             _ => None,
         };
         let last = inputs.get(2).copied().flatten();
-        Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue)))
+        Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue.split().tail())))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
@@ -296,9 +295,8 @@ impl Linear {
         bias: Option<&Array>,
         out: &Array,
         packed: Option<&PackedB<E>>,
-        epilogue: Option<&Epilogue<'_>>,
+        epilogue: Option<Tail<'_, E>>,
     ) -> Result<()> {
-        let (relu, rest) = epilogue.map_or((false, None), Epilogue::split_relu);
         let (n, k) = (w.shape()[0], w.shape()[1]);
         let contiguous;
         let x = if x.rank() > 2 && !x.is_contiguous() {
@@ -332,8 +330,8 @@ impl Linear {
             c: out.as_mut_ptr::<E>(),
             c_rows: n as isize,
             c_columns: 1,
-            relu: self.relu || relu,
-            epilogue: rest.as_ref(),
+            relu: self.relu,
+            epilogue,
         };
         // SAFETY: the arrays' own extents and strides; the output is disjoint from them.
         unsafe { product.run("Linear", isa) }
@@ -440,7 +438,7 @@ impl Kernel for Linear {
             _ => None,
         };
         let last = inputs.get(2).copied().flatten();
-        Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue)))
+        Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue.split().tail())))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {

@@ -12,7 +12,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::epilogue::{ChannelAxis, Epilogue};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Kernel for MatMul {
             Some(Bound::F32(packed)) => Some(packed),
             _ => None,
         };
-        Some(multiply_real::<f32>(isa(), a, b, out, packed, false, Some(epilogue)))
+        Some(multiply_real::<f32>(isa(), a, b, out, packed, false, Some(epilogue.split().tail())))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
@@ -208,9 +208,8 @@ pub(super) fn multiply_real<E: Real>(
     out: &Array,
     packed: Option<&PackedB<E>>,
     relu: bool,
-    epilogue: Option<&Epilogue<'_>>,
+    epilogue: Option<Tail<'_, E>>,
 ) -> Result<()> {
-    let (relu_first, rest) = epilogue.map_or((false, None), Epilogue::split_relu);
     if out.size() == 0 {
         return Ok(());
     }
@@ -243,8 +242,8 @@ pub(super) fn multiply_real<E: Real>(
             c: pc.wrapping_add(index * m * n),
             c_rows: n as isize,
             c_columns: 1,
-            relu: relu || relu_first,
-            epilogue: rest.as_ref(),
+            relu,
+            epilogue,
         };
         // SAFETY: the arrays' own extents and strides; the output is disjoint from the inputs.
         unsafe { product.run(NAME, isa) }

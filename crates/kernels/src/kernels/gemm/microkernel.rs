@@ -1,6 +1,7 @@
 //! The innermost tile of a matrix product: `MR` rows by `V` vectors of accumulators in registers.
 
 use super::real::Real;
+use crate::kernels::epilogue::Finish;
 use crate::simd::{LANES, Simd};
 use std::mem::MaybeUninit;
 
@@ -55,6 +56,8 @@ pub(crate) struct Tile<E> {
     /// Valid columns; the tile reads whole vectors of b all the same.
     pub(crate) n: usize,
     pub(crate) relu: bool,
+    /// Applied before the store; its channels are the columns in [`A_BY_TABLE`], else the rows.
+    pub(crate) finish: Option<Finish<E>>,
 }
 
 /// Both operands are read step after step.
@@ -160,6 +163,45 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
                 a = a.add(MR);
             }
             b = b.wrapping_offset(t.step);
+        }
+        if let Some(finish) = &t.finish {
+            if let Some(channels) = finish.affine {
+                for r in 0..MR {
+                    for v in 0..V {
+                        let [m, f, o] = channels.map(|p| {
+                            if MODE == A_BY_TABLE {
+                                let left = t.n.saturating_sub(v * LANES).min(LANES);
+                                E::load_n(s, p.wrapping_add(v * LANES), left)
+                            } else {
+                                E::splat(s, *p.add(r))
+                            }
+                        });
+                        acc[r][v] = E::fma(s, E::v_minus(s, acc[r][v], m), f, o);
+                    }
+                }
+            }
+            if let Some(distance) = finish.residual {
+                let from = t.c.wrapping_offset(distance).cast_const();
+                for r in 0..MR {
+                    for v in 0..V {
+                        let p = from.wrapping_offset(r as isize * t.c_stride);
+                        let p = p.wrapping_add(v * LANES);
+                        let x = if full {
+                            E::load(s, p)
+                        } else {
+                            E::load_n(s, p, t.n.saturating_sub(v * LANES).min(LANES))
+                        };
+                        acc[r][v] = E::v_plus(s, acc[r][v], x);
+                    }
+                }
+            }
+            if let Some([low, high]) = finish.clip {
+                for r in 0..MR {
+                    for v in 0..V {
+                        acc[r][v] = E::v_clip(s, acc[r][v], low, high);
+                    }
+                }
+            }
         }
         if t.relu {
             for r in 0..MR {

@@ -9,7 +9,7 @@ use super::microkernel::{IN_ORDER, Start, Tile, prefetch, span, tile};
 use super::packing::{PackedB, RowPanels, pack_left, pack_right, panel_width};
 use super::real::Real;
 use crate::error::Result;
-use crate::kernels::epilogue::{Area, Epilogue};
+use crate::kernels::epilogue::{Area, Tail};
 use crate::parallel;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, LANES, Simd, WithSimd, dispatch_on};
@@ -50,7 +50,7 @@ pub(crate) struct Product<'a, E> {
     pub(crate) c_columns: isize,
     pub(crate) relu: bool,
     /// Steps on the finished rows; only where columns of c follow each other.
-    pub(crate) epilogue: Option<&'a Epilogue<'a>>,
+    pub(crate) epilogue: Option<Tail<'a, E>>,
 }
 
 /// How many parts some work is split into: a function of its size alone.
@@ -80,7 +80,7 @@ struct Block<'e, E> {
     c_rows: isize,
     c_columns: isize,
     relu: bool,
-    epilogue: Option<&'e Epilogue<'e>>,
+    epilogue: Option<Tail<'e, E>>,
     /// Row panels and column vectors of this part.
     rows: (usize, usize),
     vectors: (usize, usize),
@@ -179,6 +179,7 @@ impl<E: Real> Block<'_, E> {
                 c_stride: self.c_rows,
                 n,
                 relu: self.relu && last,
+                finish: self.epilogue.filter(|_| last).map(|e| e.finish),
             };
             // Where columns of c do not follow each other, the tile goes through the stack.
             let through = self.c_columns != 1;
@@ -211,7 +212,7 @@ impl<E: Real> Block<'_, E> {
                         *c.offset(place(r, j)) = *part.add(r * stride + j);
                     }
                 }
-            } else if let (Some(epilogue), true) = (self.epilogue, last) {
+            } else if let (Some(Tail { rest: Some(epilogue), .. }), true) = (self.epilogue, last) {
                 let (at, stride) = (c.cast(), self.c_rows as usize);
                 let area = Area { at, stride, rows, n, channel: column, channel_step: 0 };
                 epilogue.apply(S::ISA, area);

@@ -27,6 +27,10 @@ pub(crate) trait Real: Element + PartialOrd {
     fn fma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
     /// `x < 0 ? 0 : x`.
     fn relu<S: Simd>(s: S, x: Self::V<S>) -> Self::V<S>;
+    fn v_plus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    fn v_minus<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    /// `x < low ? low : x`, then `x > high ? high : x`.
+    fn v_clip<S: Simd>(s: S, x: Self::V<S>, low: Self, high: Self) -> Self::V<S>;
     /// One rounding.
     fn fma_one(a: Self, b: Self, c: Self) -> Self;
     fn from_f64(x: f64) -> Self;
@@ -91,6 +95,20 @@ impl Real for f32 {
     #[inline(always)]
     fn relu<S: Simd>(s: S, x: S::F) -> S::F {
         s.relu(x)
+    }
+    #[inline(always)]
+    fn v_plus<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
+        s.add(a, b)
+    }
+    #[inline(always)]
+    fn v_minus<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
+        s.sub(a, b)
+    }
+    #[inline(always)]
+    fn v_clip<S: Simd>(s: S, x: S::F, low: Self, high: Self) -> S::F {
+        let (low, high) = (s.splat(low), s.splat(high));
+        let x = s.select(s.lt(x, low), low, x);
+        s.select(s.lt(high, x), high, x)
     }
     #[inline(always)]
     fn fma_one(a: Self, b: Self, c: Self) -> Self {
@@ -163,6 +181,24 @@ impl Real for f64 {
         let mut lanes = s.to_array_d(x);
         for lane in &mut lanes {
             *lane = relu(*lane);
+        }
+        // SAFETY: an array of 16.
+        unsafe { s.load_d(lanes.as_ptr()) }
+    }
+    #[inline(always)]
+    fn v_plus<S: Simd>(s: S, a: S::D, b: S::D) -> S::D {
+        s.add_d(a, b)
+    }
+    #[inline(always)]
+    fn v_minus<S: Simd>(s: S, a: S::D, b: S::D) -> S::D {
+        s.sub_d(a, b)
+    }
+    #[inline(always)]
+    fn v_clip<S: Simd>(s: S, x: S::D, low: Self, high: Self) -> S::D {
+        let mut lanes = s.to_array_d(x);
+        for lane in &mut lanes {
+            let bounded = if *lane < low { low } else { *lane };
+            *lane = if bounded > high { high } else { bounded };
         }
         // SAFETY: an array of 16.
         unsafe { s.load_d(lanes.as_ptr()) }
