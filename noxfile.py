@@ -349,6 +349,13 @@ def bench(session: nox.Session) -> None:
     session.run("python", "tools/bench", *session.posargs)
 
 
+@nox.session(name="bench-startup")
+def bench_startup(session: nox.Session) -> None:
+    """Load and first run against ONNX Runtime, peak memory of both, and the size of an install."""
+    install(session, EVERY_NAME, *PEER_REQUIREMENTS)
+    session.run("python", "tools/bench/startup.py", *session.posargs)
+
+
 @nox.session(name="bench-crate")
 def bench_crate(session: nox.Session) -> None:
     """Products and convolutions in GFLOP/s, beside the FMA peak measured in the same run."""
