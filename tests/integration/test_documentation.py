@@ -77,3 +77,11 @@ def test_doctests() -> None:
         assert failed == 0, name
         tried += attempted
     assert tried >= 20
+
+
+def test_the_page_of_passes_lists_every_pass_with_its_modes() -> None:
+    from onemodel_graph.passes.pipeline import PASSES
+
+    text = (ROOT / "docs" / "graph-passes.md").read_text(encoding="utf-8")
+    told = dict(re.findall(r"^\| ([a-z-]+) \| (both|fast) \|", text, re.MULTILINE))
+    assert told == {entry.name: "both" if "exact" in entry.modes else "fast" for entry in PASSES}
