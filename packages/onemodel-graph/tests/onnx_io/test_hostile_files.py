@@ -199,3 +199,11 @@ def test_text_that_is_not_utf8_is_refused():
     data = plain().SerializeToString().replace(b"sum", b"\xff\xfe\xfd")
     with pytest.raises(OneModelError):
         og.Session(data).run(X)
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool", "LpPool"])
+def test_windows_without_end_are_refused(operator):
+    pool = node(operator, ["x"], ["y"], name="pool", auto_pad="SAME_LOWER", kernel_shape=[2**53, 2])
+    proto = model([pool], {"x": (np.float32, (1, 1, 4, 4))}, ["y"])
+    with pytest.raises(OneModelError, match=r"'pool'.*covers more than"):
+        og.Session(proto.SerializeToString()).run(np.ones((1, 1, 4, 4), np.float32))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
-from onemodel_kernels.errors import ShapeError
+from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_kernels.ops import extents
 from onemodel_kernels.ops.convolution import window_attributes
 from onemodel_kernels.ops.rules import operator
@@ -42,8 +43,16 @@ def _max_pool(call: Call) -> list[TensorType]:
     return [(call.dtype(), shape), ("int64", shape)]
 
 
+MOST_TAPS = 1 << 24
+"""Positions under a window, beyond any that a picture has."""
+
+
 def _window(call: Call) -> dict[str, Any]:
     kernel = tuple(call["kernel_shape"])
+    if prod(kernel) > MOST_TAPS:
+        raise AttributeValueError(
+            f"kernel_shape {kernel} covers more than {MOST_TAPS} positions: pool in steps"
+        )
     strides, dilations, pads = window_attributes(call, kernel)
     ceil = int(bool(call["ceil_mode"]) and (call["auto_pad"] or "NOTSET") == "NOTSET")
     return {
