@@ -101,23 +101,9 @@ impl<E: Real> Depthwise<'_, E> {
                 }
             }
             if let Some(finish) = finish {
-                if let Some(channel) = finish.affine {
-                    let [m, f, o] = channel.map(|p| E::splat(s, *p));
-                    for y in &mut acc {
-                        *y = E::fma(s, E::v_minus(s, *y, m), f, o);
-                    }
-                }
-                if let Some(distance) = finish.residual {
-                    for (r, y) in acc.iter_mut().enumerate() {
-                        let p = to.wrapping_offset(distance).wrapping_add(r * width).cast_const();
-                        let x = if n == LANES { E::load(s, p) } else { E::load_n(s, p, n) };
-                        *y = E::v_plus(s, *y, x);
-                    }
-                }
-                if let Some([low, high]) = finish.clip {
-                    for y in &mut acc {
-                        *y = E::v_clip(s, *y, low, high);
-                    }
+                for (r, y) in acc.iter_mut().enumerate() {
+                    let to = to.add(r * width);
+                    *y = finish.on::<S>(s, *y, |p| E::splat(s, *p), to, n);
                 }
             }
             for (r, y) in acc.iter_mut().enumerate() {

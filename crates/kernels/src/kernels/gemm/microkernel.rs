@@ -2,7 +2,7 @@
 
 use super::real::Real;
 use crate::kernels::epilogue::Finish;
-use crate::simd::{LANES, Simd};
+use crate::simd::{LANES, Simd, WithSimd, dispatch_on};
 use std::mem::MaybeUninit;
 
 /// What an accumulator starts from.
@@ -164,51 +164,25 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
             }
             b = b.wrapping_offset(t.step);
         }
-        if let Some(finish) = &t.finish {
-            if let Some(channels) = finish.affine {
-                for r in 0..MR {
-                    for v in 0..V {
-                        let [m, f, o] = channels.map(|p| {
-                            if MODE == A_BY_TABLE {
-                                let left = t.n.saturating_sub(v * LANES).min(LANES);
-                                E::load_n(s, p.wrapping_add(v * LANES), left)
-                            } else {
-                                E::splat(s, *p.add(r))
-                            }
-                        });
-                        acc[r][v] = E::fma(s, E::v_minus(s, acc[r][v], m), f, o);
-                    }
-                }
-            }
-            if let Some(distance) = finish.residual {
-                let from = t.c.wrapping_offset(distance).cast_const();
-                for r in 0..MR {
-                    for v in 0..V {
-                        let p = from.wrapping_offset(r as isize * t.c_stride);
-                        let p = p.wrapping_add(v * LANES);
-                        let x = if full {
-                            E::load(s, p)
-                        } else {
-                            E::load_n(s, p, t.n.saturating_sub(v * LANES).min(LANES))
-                        };
-                        acc[r][v] = E::v_plus(s, acc[r][v], x);
-                    }
-                }
-            }
-            if let Some([low, high]) = finish.clip {
-                for r in 0..MR {
-                    for v in 0..V {
-                        acc[r][v] = E::v_clip(s, acc[r][v], low, high);
-                    }
-                }
-            }
-        }
         if t.relu {
             for r in 0..MR {
                 for v in 0..V {
                     acc[r][v] = E::relu(s, acc[r][v]);
                 }
             }
+        }
+        if t.finish.is_some() {
+            // In a function of its own: the accumulators stay in registers up to here.
+            for r in 0..MR {
+                for v in 0..V {
+                    E::store(s, part.add((r * V + v) * LANES), acc[r][v]);
+                }
+            }
+            let by_columns = MODE == A_BY_TABLE;
+            return dispatch_on(
+                S::ISA,
+                Finished { tile: t, part, rows: MR, vectors: V, by_columns },
+            );
         }
         let (to, stride) = if full { (t.c, t.c_stride) } else { (part, part_stride) };
         for r in 0..MR {
@@ -226,6 +200,79 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
                 }
             }
         }
+    }
+}
+
+/// The finish of a tile whose accumulators are in `part`, and its store.
+struct Finished<'a, E> {
+    tile: &'a Tile<E>,
+    part: *const E,
+    rows: usize,
+    vectors: usize,
+    by_columns: bool,
+}
+
+impl<E: Real> WithSimd for Finished<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let t = self.tile;
+        let Some(finish) = t.finish else { return };
+        for r in 0..self.rows {
+            let mut v = 0;
+            while v < self.vectors && v * LANES < t.n {
+                let n = (t.n - v * LANES).min(LANES);
+                let to = t.c.wrapping_offset(r as isize * t.c_stride).wrapping_add(v * LANES);
+                // SAFETY: the tile's rows and columns, and a value for each of its channels.
+                unsafe {
+                    let channel = |p: *const E| {
+                        if !self.by_columns {
+                            E::splat(s, *p.add(r))
+                        } else if n == LANES {
+                            E::load(s, p.add(v * LANES))
+                        } else {
+                            E::load_n(s, p.add(v * LANES), n)
+                        }
+                    };
+                    let x = E::load(s, self.part.add((r * self.vectors + v) * LANES));
+                    let y = finish.on::<S>(s, x, channel, to, n);
+                    if n == LANES { E::store(s, to, y) } else { E::store_n(s, to, n, y) }
+                }
+                v += 1;
+            }
+        }
+    }
+}
+
+impl<E: Real> Finish<E> {
+    /// The steps on `n` accumulators of outputs at `to`; `channel` gives the values of their
+    /// channels.
+    ///
+    /// # Safety
+    /// The other input has elements where the outputs are.
+    #[inline(always)]
+    pub(crate) unsafe fn on<S: Simd>(
+        &self,
+        s: S,
+        mut x: E::V<S>,
+        channel: impl Fn(*const E) -> E::V<S>,
+        to: *mut E,
+        n: usize,
+    ) -> E::V<S> {
+        if let Some([mean, factor, offset]) = self.affine {
+            x = E::fma(s, E::v_minus(s, x, channel(mean)), channel(factor), channel(offset));
+        }
+        if let Some(distance) = self.residual {
+            let p = to.wrapping_offset(distance).cast_const();
+            // SAFETY: the caller's promise.
+            let other = unsafe { if n == LANES { E::load(s, p) } else { E::load_n(s, p, n) } };
+            x = E::v_plus(s, x, other);
+        }
+        if let Some([low, high]) = self.clip {
+            x = E::v_clip(s, x, low, high);
+        }
+        x
     }
 }
 
