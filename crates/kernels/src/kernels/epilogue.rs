@@ -153,7 +153,7 @@ pub struct Area {
 /// The first steps of an epilogue where a tile applies them in registers: the affine map of its
 /// channel, the sum with another input, the bounds.
 #[derive(Clone, Copy)]
-pub struct Finish<E> {
+pub(crate) struct Finish<E> {
     /// Mean, factor and offset of each channel.
     pub affine: Option<[*const E; 3]>,
     /// Distance from an output to the element of the other input.
@@ -175,7 +175,7 @@ impl<E> Finish<E> {
 }
 
 /// An epilogue cut into what registers take and what is left.
-pub struct Split<'a> {
+pub(crate) struct Split<'a> {
     finish: Finish<f32>,
     rest: Option<Epilogue<'a>>,
     whole: &'a Epilogue<'a>,
@@ -183,7 +183,7 @@ pub struct Split<'a> {
 
 /// An epilogue as tiles apply it.
 #[derive(Clone, Copy)]
-pub struct Tail<'a, E> {
+pub(crate) struct Tail<'a, E> {
     pub finish: Finish<E>,
     /// The steps behind it.
     pub rest: Option<&'a Epilogue<'a>>,
@@ -193,7 +193,7 @@ pub struct Tail<'a, E> {
 
 impl Split<'_> {
     #[must_use]
-    pub fn tail(&self) -> Tail<'_, f32> {
+    pub(crate) fn tail(&self) -> Tail<'_, f32> {
         Tail { finish: self.finish, rest: self.rest.as_ref(), whole: self.whole }
     }
 }
@@ -206,7 +206,7 @@ impl<'a> Epilogue<'a> {
 
     /// The steps that registers take, and the others.
     #[must_use]
-    pub fn split(&'a self) -> Split<'a> {
+    pub(crate) fn split(&'a self) -> Split<'a> {
         let mut steps = self.steps;
         let mut finish = Finish { affine: None, residual: None, clip: None };
         if let [Step::Affine { mean, factor, offset }, rest @ ..] = steps {
