@@ -132,7 +132,8 @@ def test_deployment_needs_no_tensors() -> None:
     script = (
         "import sys, custom_operator.huber_kernel, custom_operator.snake_kernel as s\n"
         "assert s.SNAKE.kernel == 'com.example::Snake'\n"
-        "assert not any(name.startswith('onemodel_tensors') for name in sys.modules)"
+        "assert not any(name.startswith('onemodel_tensors') for name in sys.modules)\n"
+        "assert 'onnx' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
 

@@ -1,10 +1,9 @@
-"""Huber(x; delta) for a session: facts, a kernel compiled from Rust, and a body for other engines."""
+"""Huber(x; delta) for a session: facts, and a kernel compiled from Rust."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from onemodel_graph import register_function
 from onemodel_kernels.errors import DtypeError
 from onemodel_kernels.extension import CompiledKernel, register
 from onemodel_kernels.ops import Attribute, Call, InputSpec, OpSpec, TensorType
@@ -33,24 +32,4 @@ HUBER = register(
         doc="x^2 / 2 where |x| <= delta, delta (|x| - delta / 2) beyond.",
     ),
     CompiledKernel(_LIBRARY, "huber"),
-)
-
-register_function(
-    """
-    <opset_import: ["": 20], domain: "com.example">
-    Huber <delta: float = 1.0> (x) => (y) {
-        limit = Constant <value_float: float = @delta> ()
-        delta_x = CastLike (limit, x)
-        half_number = Constant <value_float = 0.5> ()
-        half = CastLike (half_number, x)
-        size = Abs (x)
-        halved = Mul (half, x)
-        inside = Mul (halved, x)
-        offset = Mul (half, delta_x)
-        shifted = Sub (size, offset)
-        outside = Mul (delta_x, shifted)
-        near = LessOrEqual (size, delta_x)
-        y = Where (near, inside, outside)
-    }
-    """
 )

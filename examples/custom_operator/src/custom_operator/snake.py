@@ -1,8 +1,9 @@
-"""Snake on tensors, with its gradient (Ziyin et al., 2020: periodic activations)."""
+"""Snake on tensors, with its gradient and a body for other engines (Ziyin et al., 2020: periodic activations)."""
 
 from __future__ import annotations
 
 import custom_operator.snake_kernel  # noqa: F401  (registers the operator)
+from onemodel_graph import register_function
 from onemodel_tensors import Tensor, sin
 from onemodel_tensors.extension import GradientCall, operator
 
@@ -27,3 +28,26 @@ snake = operator("com.example::Snake", _gradient)
 
 x: (N, C, ...), float32 or float64; alpha: (C,), of x's dtype. Returns a tensor like x.
 """
+
+register_function(
+    """
+    <opset_import: ["": 20], domain: "com.example">
+    Snake <epsilon: float = 1.0e-9> (x, alpha) => (y) {
+        one = Constant <value_int = 1> ()
+        dimensions = Shape (x)
+        axes = Size (dimensions)
+        stop = Sub (axes, one)
+        first = Constant <value_int = 1> ()
+        trailing = Range (first, stop, one)
+        rate = Unsqueeze (alpha, trailing)
+        angle = Mul (x, rate)
+        wave = Sin (angle)
+        square = Mul (wave, wave)
+        small = Constant <value_float: float = @epsilon> ()
+        smallest = CastLike (small, x)
+        floor = Add (rate, smallest)
+        part = Div (square, floor)
+        y = Add (x, part)
+    }
+    """
+)

@@ -1,4 +1,4 @@
-"""Snake(x, alpha) for a session: facts, a kernel in Python, and a body for other engines.
+"""Snake(x, alpha) for a session: facts, and a kernel in Python.
 
 Deployment imports this module alone; it needs no tensors.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from onemodel_graph import register_function
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import DtypeError, ShapeError
 from onemodel_kernels.extension import register
@@ -48,27 +47,4 @@ SNAKE = register(
         determinism="Kernels of the library in a fixed order.",
     ),
     _compute,
-)
-
-register_function(
-    """
-    <opset_import: ["": 20], domain: "com.example">
-    Snake <epsilon: float = 1.0e-9> (x, alpha) => (y) {
-        one = Constant <value_int = 1> ()
-        dimensions = Shape (x)
-        axes = Size (dimensions)
-        stop = Sub (axes, one)
-        first = Constant <value_int = 1> ()
-        trailing = Range (first, stop, one)
-        rate = Unsqueeze (alpha, trailing)
-        angle = Mul (x, rate)
-        wave = Sin (angle)
-        square = Mul (wave, wave)
-        small = Constant <value_float: float = @epsilon> ()
-        smallest = CastLike (small, x)
-        floor = Add (rate, smallest)
-        part = Div (square, floor)
-        y = Add (x, part)
-    }
-    """
 )
