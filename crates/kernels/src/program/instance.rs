@@ -2,7 +2,7 @@
 
 use super::{OP, Place, Program};
 use crate::array::{Array, Storage};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -11,6 +11,8 @@ pub(super) struct Instance {
     arrays: Vec<Option<Array>>,
     /// Values to resolve at each run, in order.
     per_run: Vec<usize>,
+    /// Whether a value is the base of a view, whose strides mean a contiguous one.
+    viewed: Vec<bool>,
     _arena: Arc<Storage>,
 }
 
@@ -19,8 +21,15 @@ impl Instance {
         let arena = Arc::new(Storage::uninit(program.arena_bytes)?);
         let mut arrays: Vec<Option<Array>> = Vec::with_capacity(program.values.len());
         let mut per_run = Vec::new();
+        let mut viewed = vec![false; program.values.len()];
+        for place in &program.values {
+            if let Place::View { base, .. } = place {
+                viewed[*base] = true;
+            }
+        }
         for (i, place) in program.values.iter().enumerate() {
             let array = match place {
+                Place::Constant(a) if viewed[i] => Some(a.to_contiguous()?.into_owned()),
                 Place::Constant(a) => Some(a.clone()),
                 Place::Arena(meta, at) => Some(Array::from_parts(
                     arena.clone(),
@@ -40,14 +49,17 @@ impl Instance {
             }
             arrays.push(array);
         }
-        Ok(Self { arrays, per_run, _arena: arena })
+        Ok(Self { arrays, per_run, viewed, _arena: arena })
     }
 
     fn resolve(&mut self, program: &Program, inputs: &[Array]) -> Result<()> {
         let mut next = inputs.iter();
         for &i in &self.per_run {
             let array = match &program.values[i] {
-                Place::Input(_) => next.next().cloned(),
+                Place::Input(_) => match next.next() {
+                    Some(a) if self.viewed[i] => Some(a.to_contiguous()?.into_owned()),
+                    given => given.cloned(),
+                },
                 Place::Output(meta) => Some(Array::uninit(OP, meta.dtype, &meta.shape)?),
                 place @ Place::View { base, .. } => match &self.arrays[*base] {
                     Some(b) => Some(view(b, place)?),
@@ -106,11 +118,14 @@ fn view(base: &Array, place: &Place) -> Result<Array> {
     let Place::View { shape, strides, offset, .. } = place else {
         return Ok(base.clone());
     };
-    Array::from_parts(base.storage().clone(), base.dtype(), shape, strides, base.offset() + offset)
+    let offset = base.offset().checked_add(*offset).ok_or_else(|| {
+        Error::bounds(OP, "the offset of a view inside its base", offset.to_string())
+    })?;
+    Array::from_parts(base.storage().clone(), base.dtype(), shape, strides, offset)
 }
 
 /// The value that a chain of views starts from.
-fn root(program: &Program, mut index: usize) -> usize {
+pub(super) fn root(program: &Program, mut index: usize) -> usize {
     while let Place::View { base, .. } = program.values[index] {
         index = base;
     }

@@ -5,7 +5,7 @@ mod instance;
 use crate::array::{Array, Dims, Meta, Strides, element_count};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use instance::Instance;
+use instance::{Instance, root};
 use std::sync::{Arc, Mutex, PoisonError};
 
 const OP: &str = "Program";
@@ -22,8 +22,8 @@ pub enum Place {
     Arena(Meta, usize),
     /// Freshly allocated at each run.
     Output(Meta),
-    /// Other shape and strides over an earlier value; the offset is relative to the base's first
-    /// element.
+    /// Other shape and strides over an earlier value, which counts as contiguous; the offset is
+    /// relative to the base's first element.
     View {
         base: usize,
         shape: Dims,
@@ -184,7 +184,7 @@ impl Program {
         }
         for (k, (meta, &o)) in metas.iter().zip(&call.outputs).enumerate() {
             let out = &arrays[o];
-            if matches!(self.values[o], Place::Input(_) | Place::Constant(_)) {
+            if matches!(self.values[root(self, o)], Place::Input(_) | Place::Constant(_)) {
                 return Err(Error::usage(&at, "an output in the arena", "an input or a constant"));
             }
             if *meta != out.meta() || !out.is_contiguous() {

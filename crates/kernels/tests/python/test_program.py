@@ -57,6 +57,31 @@ def test_views_have_shape_strides_and_offset() -> None:
     assert y.tolist() == [[0.0, -3.0], [-1.0, -4.0], [-2.0, -5.0]]
 
 
+def test_views_show_the_elements_of_strided_inputs_and_constants() -> None:
+    numbers = np.arange(6, dtype=np.float32).reshape(3, 2).T
+    strided = Array.from_numpy(numbers, copy=False)
+    assert not strided.is_contiguous
+    for base in (("input", F32, (2, 3)), ("constant", strided)):
+        values = [base, ("view", 0, (3, 2), (2, 1), 0), ("output", F32, (3, 2))]
+        program = Program(values, [(Kernel("Neg"), [1], [2])], [2], 0)
+        (y,) = program.run([strided] if base[0] == "input" else [])
+        assert y.tolist() == (-numbers.reshape(3, 2)).tolist()
+
+
+@pytest.mark.parametrize("base", [("input", F32, (4,)), ("constant", array(1, 2, 3, 4))])
+def test_no_call_writes_through_a_view_of_an_input_or_constant(base: tuple[object, ...]) -> None:
+    values = [("input", F32, (4,)), base, ("view", 1, (4,), (1,), 0), ("view", 2, (4,), (1,), 0)]
+    for output in (2, 3):
+        with pytest.raises(OneModelError, match="an output in the arena"):
+            Program(values, [(Kernel("Neg"), [0], [output])], [output], 0)
+
+
+def test_an_offset_beyond_every_address_is_refused() -> None:
+    values = [("arena", F32, (4,), 64), ("view", 0, (4,), (1,), 2**64 - 1)]
+    with pytest.raises(OneModelError, match="offset"):
+        Program(values, [], [1], 256)
+
+
 def test_an_input_or_constant_may_be_an_output() -> None:
     values = [("input", F32, (2,)), ("constant", array(7, 8))]
     x, c = Program(values, [], [0, 1], 0).run([array(1, 2)])
