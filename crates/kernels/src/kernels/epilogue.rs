@@ -324,13 +324,16 @@ impl Apply<'_> {
 
     #[inline(always)]
     unsafe fn combine<S: Simd>(&self, s: S, operation: Operation, operand: &Operand) {
-        match operation {
-            Operation::Add => unsafe { self.with(s, operand, |x, b| s.add(x, b)) },
-            Operation::Sub => unsafe { self.with(s, operand, |x, b| s.sub(x, b)) },
-            Operation::SubFrom => unsafe { self.with(s, operand, |x, b| s.sub(b, x)) },
-            Operation::Mul => unsafe { self.with(s, operand, |x, b| s.mul(x, b)) },
-            Operation::Div => unsafe { self.with(s, operand, |x, b| s.div(x, b)) },
-            Operation::DivInto => unsafe { self.with(s, operand, |x, b| s.div(b, x)) },
+        // SAFETY: as `apply`.
+        unsafe {
+            match operation {
+                Operation::Add => self.with(s, operand, |x, b| s.add(x, b)),
+                Operation::Sub => self.with(s, operand, |x, b| s.sub(x, b)),
+                Operation::SubFrom => self.with(s, operand, |x, b| s.sub(b, x)),
+                Operation::Mul => self.with(s, operand, |x, b| s.mul(x, b)),
+                Operation::Div => self.with(s, operand, |x, b| s.div(x, b)),
+                Operation::DivInto => self.with(s, operand, |x, b| s.div(b, x)),
+            }
         }
     }
 

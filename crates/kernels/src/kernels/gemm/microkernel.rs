@@ -305,12 +305,15 @@ macro_rules! by_vectors {
         // Combinations that do not fit the registers are never asked for; the constant condition
         // keeps their code out.
         let most = <$E>::accumulators(<$S>::ISA);
-        match $v {
-            1 if $r <= most => unsafe { micro::<$S, $E, $r, 1, $T>($s, $tile) },
-            2 if 2 * $r <= most => unsafe { micro::<$S, $E, $r, 2, $T>($s, $tile) },
-            4 if $r <= 7 && 4 * $r <= most => unsafe { micro::<$S, $E, $r, 4, $T>($s, $tile) },
-            8 if $r == 1 && most >= 8 => unsafe { micro::<$S, $E, $r, 8, $T>($s, $tile) },
-            _ => unreachable!("a tile's vectors fit the registers"),
+        // SAFETY: the promise of `tile`, in which alone this expands.
+        unsafe {
+            match $v {
+                1 if $r <= most => micro::<$S, $E, $r, 1, $T>($s, $tile),
+                2 if 2 * $r <= most => micro::<$S, $E, $r, 2, $T>($s, $tile),
+                4 if $r <= 7 && 4 * $r <= most => micro::<$S, $E, $r, 4, $T>($s, $tile),
+                8 if $r == 1 && most >= 8 => micro::<$S, $E, $r, 8, $T>($s, $tile),
+                _ => unreachable!("a tile's vectors fit the registers"),
+            }
         }
     }};
 }

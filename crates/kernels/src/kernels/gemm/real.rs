@@ -74,18 +74,22 @@ impl Real for f32 {
     }
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const Self) -> S::F {
+        // SAFETY: the caller's promise.
         unsafe { s.load(p) }
     }
     #[inline(always)]
     unsafe fn load_n<S: Simd>(s: S, p: *const Self, n: usize) -> S::F {
+        // SAFETY: the caller's promise.
         unsafe { s.load_n(p, n) }
     }
     #[inline(always)]
     unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::F) {
+        // SAFETY: the caller's promise.
         unsafe { s.store(p, v) }
     }
     #[inline(always)]
     unsafe fn store_n<S: Simd>(s: S, p: *mut Self, n: usize, v: S::F) {
+        // SAFETY: the caller's promise.
         unsafe { s.store_n(p, n, v) }
     }
     #[inline(always)]
@@ -153,11 +157,13 @@ impl Real for f64 {
     }
     #[inline(always)]
     unsafe fn load<S: Simd>(s: S, p: *const Self) -> S::D {
+        // SAFETY: the caller's promise.
         unsafe { s.load_d(p) }
     }
     #[inline(always)]
     unsafe fn load_n<S: Simd>(s: S, p: *const Self, n: usize) -> S::D {
         let mut part = [0.0; LANES];
+        // SAFETY: at most 16 of the caller's n elements, and an array of 16.
         unsafe {
             std::ptr::copy_nonoverlapping(p, part.as_mut_ptr(), n.min(LANES));
             s.load_d(part.as_ptr())
@@ -165,11 +171,13 @@ impl Real for f64 {
     }
     #[inline(always)]
     unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::D) {
+        // SAFETY: the caller's promise.
         unsafe { s.store_d(p, v) }
     }
     #[inline(always)]
     unsafe fn store_n<S: Simd>(s: S, p: *mut Self, n: usize, v: S::D) {
         let part = s.to_array_d(v);
+        // SAFETY: at most 16 of the caller's n elements, and an array of 16.
         unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), p, n.min(LANES)) }
     }
     #[inline(always)]
