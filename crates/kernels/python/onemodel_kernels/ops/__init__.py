@@ -47,6 +47,8 @@ FAMILIES = (
     "contributed",
     "quantized_recurrent",
     "classical",
+    "linear_models",
+    "features",
 )
 INTERFACE_VERSION = (1, 1)
 RESERVED_DOMAINS = frozenset({"", "ai.onnx", "onemodel"})

@@ -28,13 +28,14 @@ COMPARISONS = {
 }
 
 
-def _features(call: Call) -> None:
+def require_features(call: Call) -> None:
+    """Raises unless X has a type that these operators take."""
     if call.dtype() not in FEATURES:
         raise DtypeError(f"X must be one of {', '.join(sorted(FEATURES))}, not {call.dtype()}")
 
 
 def _scaler(call: Call) -> list[TensorType]:
-    _features(call)
+    require_features(call)
     width = call.shape()[-1] if call.rank() else 1
     for name in ("offset", "scale"):
         given = call[name]
@@ -58,11 +59,12 @@ def _emit_scaler(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
 def _targets(call: Call) -> int:
     if call.operator == "TreeEnsembleRegressor":
         return int(call["n_targets"] or 1)
-    return len(_labels(call))
+    return len(labels_of(call, "classlabels_int64s"))
 
 
-def _labels(call: Call) -> tuple[int, ...]:
-    labels = call["classlabels_int64s"]
+def labels_of(call: Call, name: str) -> tuple[int, ...]:
+    """The integer labels in an attribute; texts are refused."""
+    labels = call[name]
     if not labels:
         raise UnsupportedError(
             f"{call.operator}: labels that are texts are not supported; export integer labels"
@@ -71,7 +73,7 @@ def _labels(call: Call) -> tuple[int, ...]:
 
 
 def _trees(call: Call) -> list[TensorType]:
-    _features(call)
+    require_features(call)
     if call.rank() != 2:
         raise ShapeError(f"X must be (rows, features), but its shape is {call.shape()}")
     rows = call.shape()[0]
@@ -121,14 +123,10 @@ class _Forest:
             raise AttributeValueError(
                 f"a node or target {error} is named that is not there"
             ) from None
-        reached = {*self.yes, *self.no}
-        self.roots = [at for at in range(count) if at not in reached or self._alone(at)]
+        inner = [at for at, mode in enumerate(self.modes) if mode != "LEAF"]
+        reached = {way for at in inner for way in (self.yes[at], self.no[at])}
+        self.roots = [at for at in range(count) if at not in reached]
         self.depth = self._depth()
-
-    def _alone(self, at: int) -> bool:
-        """A leaf that only itself leads to is a tree of one node."""
-        ways = [i for i in range(len(self.yes)) if i != at and at in (self.yes[i], self.no[i])]
-        return self.modes[at] == "LEAF" and not ways
 
     def _depth(self) -> int:
         level, depth = set(self.roots), 0
@@ -192,7 +190,8 @@ def _with_base(emit: Emitter, call: Call, scores: Any) -> Any:
     return scores
 
 
-def _transformed(emit: Emitter, call: Call, scores: Any) -> Any:
+def transformed(emit: Emitter, call: Call, scores: Any) -> Any:
+    """Scores after the call's ``post_transform``."""
     kind = call["post_transform"]
     if kind == "NONE":
         return scores
@@ -214,7 +213,7 @@ def _emit_regressor(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     scores = _scores(emit, call, inputs[0], forest, how[kind])
     if kind == "AVERAGE":
         scores = emit.emit("Div", scores, emit.constant(float(len(forest.roots)), "float32"))
-    return _transformed(emit, call, _with_base(emit, call, scores))
+    return transformed(emit, call, _with_base(emit, call, scores))
 
 
 def _emit_two_classes(emit: Emitter, call: Call, x: Any, labels: tuple[int, ...]) -> Any:
@@ -235,18 +234,18 @@ def _emit_two_classes(emit: Emitter, call: Call, x: Any, labels: tuple[int, ...]
         other = emit.emit("Sub", emit.constant(1.0, "float32"), score)
     else:
         other = emit.emit("Neg", score)
-    return label, _transformed(emit, call, emit.emit("Concat", other, score, axis=1))
+    return label, transformed(emit, call, emit.emit("Concat", other, score, axis=1))
 
 
 def _emit_classifier(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
-    labels = _labels(call)
+    labels = labels_of(call, "classlabels_int64s")
     if len(labels) == 2 and len(set(call["class_ids"] or ())) == 1:
         return _emit_two_classes(emit, call, inputs[0], labels)
     scores = _scores(emit, call, inputs[0], _Forest(call, "class"), "ReduceSum")
     scores = _with_base(emit, call, scores)
     best = emit.emit("ArgMax", scores, axis=1, keepdims=0)
     label = emit.emit("Gather", emit.constant(list(labels), "int64"), best, axis=0)
-    return label, _transformed(emit, call, scores)
+    return label, transformed(emit, call, scores)
 
 
 _NODES = {

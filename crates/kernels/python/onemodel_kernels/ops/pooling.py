@@ -178,7 +178,7 @@ SPECS = [
         {**_WINDOW, "p": integer(2)},
         since_version=18,
         prepare=_prepare_lp,
-        exact=False,
+        determinism="Powers by repeated products, added in window order; roots by our own functions.",
         doc="The p-norm of each window.",
     ),
     operator(

@@ -48,6 +48,8 @@ def check_node(node: Node, facts: OpSpec | Signature) -> None:
             raise AttributeValueError(
                 f"{node.label}: expected {name!r} to be {_SHOWN[attribute.type]}, got {_short(value)}"
             )
+    if not node.outputs:
+        raise AttributeValueError(f"{node.label}: expected at least one output, got none")
     _count(node, facts.inputs)
 
 

@@ -22,6 +22,15 @@ SIGNATURES: dict[tuple[str, str], Signature] = {}
 """Their inputs and attributes."""
 
 
+HINTS = {
+    (
+        "ai.onnx.ml",
+        "ZipMap",
+    ): "convert the model with options={'zipmap': False}: its scores are an array",
+}
+"""What to do about operators that are met and have no place here."""
+
+
 def handler(
     operator: str, inputs: str = "", attributes: str = "", domain: str = ""
 ) -> Callable[[Handler], Handler]:
@@ -115,8 +124,10 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
         handle = HANDLERS.get((node.domain, node.operator))
         spec = None if handle is not None else ops.find(node.operator, node.domain)
         if spec is None and handle is None:
-            hint = f": import the package that registers it, if {node.domain!r} is one of yours"
-            missing.append(node.label + (hint if node.domain else ""))
+            hint = HINTS.get((node.domain, node.operator))
+            if hint is None and node.domain:
+                hint = f"import the package that registers it, if {node.domain!r} is one of yours"
+            missing.append(node.label if hint is None else f"{node.label}: {hint}")
             continue
         lacks = (
             spec is not None
