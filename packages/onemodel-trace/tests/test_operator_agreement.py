@@ -9,9 +9,10 @@ from __future__ import annotations
 import pytest
 
 import onemodel_tensors as om
+from onemodel_kernels.errors import OneModelError
 from onemodel_tensors import functional as F
 from onemodel_trace import TraceErrorKind, TraceException, Tracer
-from onemodel_trace.testing import all_cases
+from onemodel_trace.testing import Case, all_cases
 
 CASES = {case.name: case for case in all_cases()}
 
@@ -41,6 +42,28 @@ def test_all_axes_symbolic(name, agree):
         agree(with_parameters(case, case.inputs), *case.examples(), axes=axes)
     except TraceException as error:
         assert error.kind is TraceErrorKind.SYMBOLIC_SHAPE, error
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_between_transposes(name, agree):
+    """Optimisers move transposes across operators, and must know all of their operands."""
+    case = CASES[name]
+
+    def reversed_axes(tensor):
+        return tensor.permute(*reversed(range(tensor.ndim)))
+
+    def model(x, *y):
+        found = case.function(*[reversed_axes(tensor) for tensor in (x, *y)])
+        listed = found if isinstance(found, tuple | list) else (found,)
+        return tuple(reversed_axes(tensor) for tensor in listed)
+
+    examples = [reversed_axes(example).contiguous() for example in case.examples()]
+    try:
+        model(*examples)
+    except OneModelError:
+        assert name == "view", "only a view needs its input's layout"
+        return
+    agree(with_parameters(Case(name, model, case.inputs), case.inputs), *examples)
 
 
 NOT_OPERATORS = {

@@ -260,6 +260,24 @@ def test_a_shared_storage_is_not_updated_in_place(example):
         assert "shares its storage" in text
 
 
+def test_a_copy_of_an_input_may_be_updated_in_place(agree, example):
+    def model(x):
+        hidden = x.clone()
+        hidden += 1
+        other = x.detach().view(-1).clone()
+        other *= 3
+        return hidden * x + other.view(x.shape)
+
+    agree(model, example(3, 4), axes={"x": {0: "B"}})
+
+
+def test_a_view_of_an_input_is_not_updated_in_place(example):
+    for view in (lambda x: x.view(-1), lambda x: x[0], lambda x: x.detach(), lambda x: x.T):
+        refused(
+            lambda x, view=view: view(x).add_(1), example(3, 4), TraceErrorKind.IN_PLACE_MUTATION
+        )
+
+
 def test_in_place_arithmetic_keeps_earlier_uses(agree, example):
     def model(x):
         hidden = x * 2

@@ -91,6 +91,8 @@ OPERATORS = {
     "half": lambda x, p, q, n: x.narrow(p % x.ndim, 0, x.shape[p % x.ndim] // 2),
     "select": lambda x, p, q, n: x.select(p % x.ndim, -q if q < 2 else q) if x.ndim > 1 else x,
     "pad": lambda x, p, q, n: F.pad(x, (q, n)),
+    "crop": lambda x, p, q, n: F.pad(x, (-q, 1 - n)),
+    "reflect": lambda x, p, q, n: F.pad(x.flatten(0, -2), (q, n), mode="reflect"),
     "flip": lambda x, p, q, n: x.flip(p % x.ndim),
     "roll": lambda x, p, q, n: x.roll(q + 1, p % x.ndim),
     "repeat": lambda x, p, q, n: x.repeat(*([1] * (x.ndim - 1)), n),
@@ -117,7 +119,7 @@ steps = st.lists(
     min_size=1,
     max_size=6,
 )
-sizes = st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8])
+sizes = st.sampled_from([1, 2, 3, 4, 5, 6, 7, 8, 0])
 
 
 def run(program, x):

@@ -248,6 +248,8 @@ RIGHT = {
         (2, 5, 4),
         {"x": ("B", Axis("T", minimum=3), None)},
     ),
+    "cropped": (lambda x: F.pad(x.transpose(1, 2), (-2, 1)), (2, 5, 4), BT),
+    "reflected": (lambda x: F.pad(x.transpose(1, 2), (2, 1), mode="reflect"), (2, 5, 4), BT),
     "parts of sizes": (
         lambda x: x.split([x.shape[1] - 2, 2], 1)[0],
         (2, 5, 4),

@@ -7,6 +7,7 @@ import pytest
 
 import onemodel_tensors as om
 from onemodel_graph import ArithmeticMode
+from onemodel_tensors import functional as F
 from onemodel_trace import Axis, TraceException, Tracer
 
 
@@ -86,3 +87,37 @@ def test_given_inputs(trace, example):
 
     traced.verify(3, inputs=inputs)
     assert len(seen) == 3
+
+
+def test_onnx_runtime_runs_the_written_file(trace, example):
+    weight = example(6, 5)
+    traced = trace(lambda x: F.linear(x, weight).softmax(-1), example(3, 5), axes={"x": {0: "B"}})
+    report = traced.verify(3)
+    assert report.peer is not None
+    assert 0.0 <= report.peer < 1e-5
+    assert traced.verify(peer=False).peer is None
+    assert traced.verify([{"B": 0}]).peer is None
+
+
+def test_a_kernel_that_onnx_runtime_lacks_is_no_difference(trace, example):
+    traced = trace(lambda x: om.erf(x), example(3, 5, dtype="float64"), axes={"x": {0: "B"}})
+    report = traced.verify()
+    assert report.peer is None
+    assert len(report.sizes) == 2
+
+
+def test_a_difference_to_onnx_runtime_names_it(trace, example, monkeypatch):
+    traced = trace(lambda x: x * 2, example(3, 5), axes={"x": {0: "B"}})
+
+    def wrong(self, names, inputs, sizes):
+        return [(inputs[0] * 3)._array]
+
+    monkeypatch.setattr("onemodel_trace.peer.Peer.run", wrong)
+    with pytest.raises(TraceException, match=r"B = 1: output 'out': .* eager and ONNX Runtime"):
+        traced.verify()
+
+
+def test_without_onnx_runtime_the_session_alone_is_compared(trace, example, monkeypatch):
+    traced = trace(lambda x: x * 2, example(3, 5), axes={"x": {0: "B"}})
+    monkeypatch.setattr("onemodel_trace.peer.find_spec", lambda name: None)
+    assert traced.verify().peer is None

@@ -116,9 +116,10 @@ class TracedModel:
         function: Callable[..., Any] | None = None,
         inputs: Callable[[Mapping[str, int]], Sequence[Any]] | None = None,
         mode: ArithmeticMode | None = None,
+        peer: bool = True,
         seed: int = 0,
     ) -> VerifyReport:
-        """Run the eager function and the session on fresh inputs at other sizes, and compare.
+        """Run the eager function, the session and ONNX Runtime on fresh inputs at other sizes; compare.
 
         Args:
             sizes: Sizes of every symbolic axis for each run, or how many runs; by default 2. Chosen
@@ -127,6 +128,7 @@ class TracedModel:
             inputs: Makes the input tensors for given sizes; by default random values within the
                 range of the example's.
             mode: The session's mode; in ``ArithmeticMode.EXACT`` the results must have equal bits.
+            peer: Whether ONNX Runtime runs the written file too, if it is installed.
             seed: Seed of the random inputs.
 
         Returns:
@@ -138,7 +140,9 @@ class TracedModel:
         """
         from onemodel_trace.verify import verify
 
-        return verify(self, sizes, function=function, inputs=inputs, mode=mode, seed=seed)
+        return verify(
+            self, sizes, function=function, inputs=inputs, mode=mode, peer=peer, seed=seed
+        )
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(repr, self.graph.inputs))

@@ -390,8 +390,8 @@ class Tracer:
 
     def before_rebind(self, tensor: Tensor, what: str) -> None:
         """Allow ``x += y`` only where nothing else sees the storage of x."""
-        trace = tensor._trace
-        if isinstance(trace, GraphValue) and trace.node is None and trace.constant is None:
+        storage = tensor._array.storage_id
+        if any(example.storage_id == storage for example in self._examples):
             reason = "it is an input, whose storage the caller holds"
         elif tensor._array.storage_refs > 1:
             reason = "another live tensor shares its storage and would have to change with it"

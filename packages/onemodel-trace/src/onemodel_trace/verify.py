@@ -11,6 +11,7 @@ from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import OneModelError
 from onemodel_tensors.tensor import Tensor
 from onemodel_trace.errors import TraceErrorKind, TraceException
+from onemodel_trace.peer import PEER_TOLERANCE, Peer
 
 if TYPE_CHECKING:
     from onemodel_trace.traced_model import TracedModel
@@ -53,11 +54,13 @@ class VerifyReport:
         sizes: Sizes of the symbolic axes of each run that was compared.
         refused: Sizes at which the eager function and the session both raised an error.
         difference: Greatest scaled difference over all runs and outputs.
+        peer: The same to ONNX Runtime on the written file; None where it did not run.
     """
 
     sizes: tuple[Mapping[str, int], ...]
     refused: tuple[Mapping[str, int], ...]
     difference: float
+    peer: float | None = None
 
 
 def verify(
@@ -67,6 +70,7 @@ def verify(
     function: Callable[..., Any] | None,
     inputs: Callable[[Mapping[str, int]], Sequence[Any]] | None,
     mode: ArithmeticMode | None,
+    peer: bool,
     seed: int,
 ) -> VerifyReport:
     """See :meth:`TracedModel.verify`."""
@@ -79,6 +83,7 @@ def verify(
         )
     chosen = ArithmeticMode.FAST if mode is None else mode
     session = model.session(chosen)
+    other = Peer.of(model) if peer else None
     report = _Runs()
 
     def attempt(entry: Mapping[str, int]) -> bool:
@@ -88,12 +93,17 @@ def verify(
             if inputs is None
             else [_as_tensor(value) for value in inputs(entry)]
         )
-        difference = _run(model, eager, session, given, entry, chosen)
-        if difference is None:
+        compared = _run(model, eager, session, given, entry, chosen)
+        if compared is None:
             report.refused.append(entry)
             return False
+        difference, expected = compared
         report.sizes.append(entry)
         report.difference = max(report.difference, difference)
+        if other is not None:
+            apart = _peer_difference(model, other, given, expected, entry)
+            if apart is not None:
+                report.peer = max(report.peer or 0.0, apart)
         return True
 
     if sizes is None or isinstance(sizes, int):
@@ -104,7 +114,7 @@ def verify(
     else:
         for asked in sizes:
             attempt(_complete(model, asked))
-    return VerifyReport(tuple(report.sizes), tuple(report.refused), report.difference)
+    return VerifyReport(tuple(report.sizes), tuple(report.refused), report.difference, report.peer)
 
 
 @dataclass(slots=True)
@@ -112,6 +122,7 @@ class _Runs:
     sizes: list[Mapping[str, int]] = field(default_factory=list)
     refused: list[Mapping[str, int]] = field(default_factory=list)
     difference: float = 0.0
+    peer: float | None = None
 
 
 def _run(
@@ -121,8 +132,8 @@ def _run(
     given: list[Tensor],
     sizes: Mapping[str, int],
     mode: ArithmeticMode,
-) -> float | None:
-    """The greatest scaled difference of one run, or None when both refuse these inputs."""
+) -> tuple[float, list[Tensor]] | None:
+    """Greatest scaled difference and eager outputs of a run, or None when both refuse these inputs."""
     from onemodel_tensors.autograd.mode import no_grad
 
     error: OneModelError | None = None
@@ -148,36 +159,60 @@ def _run(
         raise _differs(
             f"the eager function gives {len(expected)} outputs, the graph {len(found)}", sizes
         )
+    allowed = 0.0 if mode is ArithmeticMode.EXACT else TOLERANCE
     worst = 0.0
     for name, left, right in zip(model.output_names, expected, found, strict=True):
-        worst = max(worst, _compare(name, left._array, right, sizes, mode))
+        worst = max(worst, _compare(name, left._array, right, sizes, allowed, "the graph"))
+    return worst, expected
+
+
+def _peer_difference(
+    model: TracedModel,
+    peer: Peer,
+    given: list[Tensor],
+    expected: list[Tensor],
+    sizes: Mapping[str, int],
+) -> float | None:
+    """Greatest scaled difference of the eager outputs to ONNX Runtime's, or None where it did not run."""
+    try:
+        found = peer.run(model.input_names, given, sizes)
+    except Exception as error:
+        raise _differs(
+            f"ONNX Runtime refuses what the eager function computes: {error}", sizes
+        ) from error
+    if found is None:
+        return None
+    worst = 0.0
+    for name, left, right in zip(model.output_names, expected, found, strict=True):
+        apart = _compare(name, left._array, right, sizes, PEER_TOLERANCE, "ONNX Runtime")
+        worst = max(worst, apart)
     return worst
 
 
 def _compare(
-    name: str, expected: Array, found: Array, sizes: Mapping[str, int], mode: ArithmeticMode
+    name: str, expected: Array, found: Array, sizes: Mapping[str, int], allowed: float, who: str
 ) -> float:
     if expected.dtype != found.dtype:
-        raise _differs(
-            f"output {name!r}: eager gives {expected.dtype}, the graph {found.dtype}", sizes
-        )
+        raise _differs(f"output {name!r}: eager gives {expected.dtype}, {who} {found.dtype}", sizes)
     if expected.shape != found.shape:
         axis = next(
             (
-                f"axis {axis}: eager gives {left}, the graph {right}"
+                f"axis {axis}: eager gives {left}, {who} {right}"
                 for axis, (left, right) in enumerate(zip(expected.shape, found.shape, strict=False))
                 if left != right
             ),
-            f"eager gives {expected.ndim} axes, the graph {found.ndim}",
+            f"eager gives {expected.ndim} axes, {who} {found.ndim}",
         )
         raise _differs(f"output {name!r}, {axis}", sizes)
     if expected.contiguous().tobytes() == found.contiguous().tobytes():
         return 0.0
     difference, place = _distance(expected, found)
-    exact = mode is ArithmeticMode.EXACT or not expected.dtype.startswith(("float", "bfloat"))
-    if exact or not difference <= TOLERANCE:
+    real = expected.dtype.startswith(("float", "bfloat"))
+    if not real or not allowed or not difference <= allowed:
         raise _differs(
-            f"output {name!r}: values differ by {difference:.3g} (scaled), first at {place}", sizes
+            f"output {name!r}: values differ by {difference:.3g} (scaled), first at {place}, between "
+            f"eager and {who}",
+            sizes,
         )
     return difference
 

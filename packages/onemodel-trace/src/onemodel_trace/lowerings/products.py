@@ -21,4 +21,16 @@ def _linear(writer: GraphWriter, call: Recorded) -> Any:
     return writer.reshape(flat, (*x.shape[:-1], w.shape[0]))
 
 
-LOWERINGS: dict[str, Lowering] = {"Linear": _linear}
+def _matmul(writer: GraphWriter, call: Recorded) -> Any:
+    """A vector beside a matrix becomes a matrix: some consumers fuse a Transpose into it wrongly."""
+    a, b = call.value(0), call.value(1)
+    if a.rank == 1 and b.rank > 1:
+        product = writer.emit("MatMul", writer.emit("Unsqueeze", a, axes=(0,)), b)
+        return writer.emit("Squeeze", product, axes=(product.rank - 2,))
+    if b.rank == 1 and a.rank > 1:
+        product = writer.emit("MatMul", a, writer.emit("Unsqueeze", b, axes=(1,)))
+        return writer.emit("Squeeze", product, axes=(product.rank - 1,))
+    return writer.emit("MatMul", a, b)
+
+
+LOWERINGS: dict[str, Lowering] = {"Linear": _linear, "MatMul": _matmul}

@@ -121,17 +121,25 @@ def _pad(writer: GraphWriter, call: Recorded) -> Any:
         return x
     for position, axis in enumerate(axes):
         size = x.shape[axis]
-        reach = max(pads[position], pads[position + len(axes)])
-        if type(size) is int or reach <= 0 or mode == "constant":
+        if type(size) is int:
             continue
-        # Reflection repeats other elements than the edge, so one more is needed.
-        needed = reach + 1 if mode == "reflect" else reach if mode == "wrap" else 1
+        amounts = (pads[position], pads[position + len(axes)])
+        reach = max(amounts)
+        needed = max(0, *(-amount for amount in amounts), -sum(amounts))
+        if reach > 0 and mode != "constant":
+            # Reflection repeats other elements than the edge, so one more is needed.
+            needed = max(needed, {"reflect": reach + 1, "wrap": reach}.get(mode, 1))
         if not writer.scope.at_least(size.expression, needed):
             writer.scope.assume(
-                ">=", size.expression, algebra.constant(needed), f"{mode} padding by {reach}"
+                ">=", size.expression, algebra.constant(needed), f"{mode} padding by {amounts}"
             )
     value = call.get("value") if mode == "constant" else None
-    return writer.emit("Pad", x, pads=pads, axes=axes, mode=mode, constant_value=value)
+    # Every axis is written: some consumers move transposes across a Pad and forget that it has axes.
+    whole = [0] * (2 * x.rank)
+    for position, axis in enumerate(axes):
+        whole[axis] = pads[position]
+        whole[x.rank + axis] = pads[position + len(axes)]
+    return writer.emit("Pad", x, pads=tuple(whole), mode=mode, constant_value=value)
 
 
 LOWERINGS: dict[str, Lowering] = {

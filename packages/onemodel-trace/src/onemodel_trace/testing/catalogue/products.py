@@ -55,6 +55,7 @@ CASES: list[Case] = [
     *cases(
         {
             "linear": lambda x: F.linear(x, W, BIAS),
+            "linear: residual": lambda x: x[..., :4] + F.linear(x, W[:4], BIAS[:4]),
             "linear: without bias": lambda x: F.linear(x, W),
             "bmm": lambda x: om.bmm(x, x.transpose(1, 2)),
             "baddbmm": lambda x: om.baddbmm(x[:, :, :1], x, x.transpose(1, 2)),

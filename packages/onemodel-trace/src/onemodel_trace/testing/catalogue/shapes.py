@@ -45,6 +45,7 @@ CASES: list[Case] = [
             "tensor_split": lambda x: om.tensor_split(x, 2, 1),
             "unbind": lambda x: x.unbind(0),
             "pad": lambda x: F.pad(x, (1, 2)),
+            "pad: between transposes": lambda x: F.pad(x.transpose(0, 1), (0, 1)).transpose(0, 1),
             "pad: value": lambda x: F.pad(x, (1, 0, 2, 1), value=3.0),
             "pad: reflect": lambda x: F.pad(x.unsqueeze(0), (2, 1), mode="reflect"),
             "pad: replicate": lambda x: F.pad(x.unsqueeze(0), (2, 1), mode="replicate"),
