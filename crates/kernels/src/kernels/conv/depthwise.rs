@@ -1,14 +1,17 @@
-//! Convolutions with one input and one output channel in each group: four rows of one vector at a time,
-//! each tap's row read where it lies.
+//! Convolutions with one input and one output channel in each group: eight rows of one vector at a
+//! time, each tap's row read where it lies.
 
 use super::engine::Convolution;
-use super::source::Layout;
+use super::source::{Layout, copy_row};
 use crate::kernels::epilogue::{Area, Finish, Tail};
 use crate::kernels::gemm::real::Real;
 use crate::simd::{LANES, Simd, WithSimd};
 
-/// Output rows of one tile.
-const ROWS: usize = 4;
+/// Output rows of one tile; rows below the last one are computed on what lies behind the copy and
+/// not stored.
+pub(super) const ROWS: usize = 8;
+/// Rows of a tile when fewer are left.
+const FEW: usize = 4;
 
 /// The units (images times channels) of one part.
 pub(super) struct Depthwise<'a, E> {
@@ -17,8 +20,14 @@ pub(super) struct Depthwise<'a, E> {
     /// One weight for each tap, group after group.
     pub(super) weights: *const E,
     pub(super) table: *const u32,
+    /// Room for one padded channel and [`slack`] behind it.
     pub(super) copy: *mut E,
     pub(super) units: (usize, usize),
+}
+
+/// Elements that tiles may read behind the copied channel.
+pub(super) fn slack(layout: &Layout) -> usize {
+    ROWS * layout.extents[2] + LANES
 }
 
 impl<E: Real> WithSimd for Depthwise<'_, E> {
@@ -30,45 +39,64 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
         let taps = c.classes[0].tap_count();
         let [depth, height, width] = c.destination_sizes;
         let [_, pitch_height, pitch] = self.layout.extents;
+        let size: usize = c.source_sizes.iter().product();
+        let three = taps == 9 && self.is_square(3, pitch);
         let finish = c.epilogue.map(|e| e.finish);
+        let (mut rows, mut step) = (Vec::new(), 1);
+        self.layout.for_rows(|from, every, to, count| {
+            step = every;
+            rows.push(Row { from, to, count });
+        });
+        // SAFETY: the copy's room; its padding stays as it is for all units.
+        unsafe {
+            let room = self.layout.channel + slack(self.layout);
+            std::slice::from_raw_parts_mut(self.copy, room).fill(E::default());
+        }
         for unit in self.units.0..self.units.1 {
             let group = unit % c.groups;
             // SAFETY: the convolution's addresses; the copy has slack behind it.
             unsafe {
-                c.copy_source(self.layout, unit, self.copy, 0, 1);
+                self.fill(s, &rows, step, c.source.add(unit * size));
                 let weights = self.weights.add(group * taps);
-                let finish = finish.map(|f| f.at(group));
                 let start = c.bias.map_or(E::default(), |bias| *bias.add(group));
                 let to = c.destination.add(unit * depth * height * width);
+                let mut t = Tile {
+                    from: self.copy,
+                    weights,
+                    start,
+                    to,
+                    pitch,
+                    width,
+                    rows: 0,
+                    n: 0,
+                    relu: c.relu,
+                    finish: finish.map(|f| f.at(group)),
+                };
                 for d in 0..depth {
                     let mut h = 0;
                     while h < height {
-                        let rows = if height - h >= ROWS { ROWS } else { 1 };
-                        let from = self.copy.add((d * pitch_height + h) * pitch).cast_const();
-                        let to = to.add((d * height + h) * width);
+                        let few = height - h <= FEW;
+                        t.rows = (height - h).min(ROWS);
                         let mut column = 0;
                         while column < width {
-                            let n = (width - column).min(LANES);
-                            let (from, to) = (from.add(column), to.add(column));
-                            let strides = (pitch, width);
-                            if rows == ROWS {
-                                self.tile::<S, ROWS>(
-                                    s, from, weights, taps, start, to, strides, n, finish,
-                                );
-                            } else {
-                                self.tile::<S, 1>(
-                                    s, from, weights, taps, start, to, strides, n, finish,
-                                );
+                            t.n = (width - column).min(LANES);
+                            t.from = self.copy.add((d * pitch_height + h) * pitch + column);
+                            t.to = to.add((d * height + h) * width + column);
+                            match (three, few) {
+                                (true, true) => t.three::<S, FEW>(s),
+                                (true, false) => t.three::<S, ROWS>(s),
+                                (false, true) => t.any::<S, FEW>(s, self.table, taps),
+                                (false, false) => t.any::<S, ROWS>(s, self.table, taps),
                             }
                             if let Some(Tail { rest: Some(rest), .. }) = c.epilogue {
-                                let (at, stride) = (to.cast(), width);
-                                let (channel, channel_step) = (group, 0);
+                                let (at, stride, n) = (t.to.cast(), width, t.n);
+                                let (rows, channel, channel_step) = (t.rows, group, 0);
                                 let area = Area { at, stride, rows, n, channel, channel_step };
                                 rest.apply(S::ISA, area);
                             }
                             column += LANES;
                         }
-                        h += rows;
+                        h += ROWS;
                     }
                 }
             }
@@ -77,41 +105,124 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
 }
 
 impl<E: Real> Depthwise<'_, E> {
+    /// Whether the taps are `k` neighbours in each of `k` neighbouring rows of the copy.
+    fn is_square(&self, k: usize, pitch: usize) -> bool {
+        // SAFETY: the table has an entry for each of the `k * k` taps.
+        (0..k * k).all(|t| unsafe { *self.table.add(t) } as usize == t / k * pitch + t % k)
+    }
+
+    /// Copies a channel's elements between the padding.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const R: usize>(
-        &self,
-        s: S,
-        from: *const E,
-        weights: *const E,
-        taps: usize,
-        start: E,
-        to: *mut E,
-        (pitch, width): (usize, usize),
-        n: usize,
-        finish: Option<Finish<E>>,
-    ) {
-        let mut acc = [E::splat(s, start); R];
-        // SAFETY: the caller's rows; whole vectors may be read, `n` elements are written.
+    unsafe fn fill<S: Simd>(&self, s: S, rows: &[Row], step: usize, source: *const E) {
+        for row in rows {
+            // SAFETY: the row exists on both sides.
+            unsafe {
+                let (from, to) = (source.add(row.from), self.copy.add(row.to));
+                if step == 1 {
+                    let mut i = 0;
+                    while i + LANES <= row.count {
+                        E::store(s, to.add(i), E::load(s, from.add(i)));
+                        i += LANES;
+                    }
+                    if i < row.count {
+                        let n = row.count - i;
+                        E::store_n(s, to.add(i), n, E::load_n(s, from.add(i), n));
+                    }
+                } else {
+                    copy_row(from, step, to, row.count);
+                }
+            }
+        }
+    }
+}
+
+/// A row between the padding: offsets in the source and in the copy.
+struct Row {
+    from: usize,
+    to: usize,
+    count: usize,
+}
+
+/// `rows` rows of `n` outputs.
+struct Tile<E> {
+    from: *const E,
+    weights: *const E,
+    start: E,
+    to: *mut E,
+    pitch: usize,
+    width: usize,
+    rows: usize,
+    n: usize,
+    relu: bool,
+    finish: Option<Finish<E>>,
+}
+
+impl<E: Real> Tile<E> {
+    /// Taps by the table.
+    #[inline(always)]
+    unsafe fn any<S: Simd, const R: usize>(&self, s: S, table: *const u32, taps: usize) {
+        let mut acc = [E::splat(s, self.start); R];
+        // SAFETY: the copy's rows and the slack behind them.
         unsafe {
             for tap in 0..taps {
-                let w = E::splat(s, *weights.add(tap));
-                let x = from.add(*self.table.add(tap) as usize);
+                let w = E::splat(s, *self.weights.add(tap));
+                let x = self.from.add(*table.add(tap) as usize);
                 for r in 0..R {
-                    acc[r] = E::fma(s, E::load(s, x.add(r * pitch)), w, acc[r]);
+                    acc[r] = E::fma(s, E::load(s, x.add(r * self.pitch)), w, acc[r]);
                 }
             }
-            if let Some(finish) = finish {
-                for (r, y) in acc.iter_mut().enumerate() {
-                    let to = to.add(r * width);
-                    *y = finish.on::<S>(s, *y, |p| E::splat(s, *p), to, n);
-                }
+            self.store::<S, R>(s, acc);
+        }
+    }
+
+    /// Three by three neighbours: each row of the copy is read once for the three rows of outputs
+    /// that need it.
+    #[inline(always)]
+    unsafe fn three<S: Simd, const R: usize>(&self, s: S) {
+        let mut acc = [E::splat(s, self.start); R];
+        // SAFETY: nine weights; the copy's rows and the slack behind them.
+        unsafe {
+            let mut w = [E::splat(s, self.start); 9];
+            for t in 0..9 {
+                w[t] = E::splat(s, *self.weights.add(t));
             }
-            for (r, y) in acc.iter_mut().enumerate() {
-                if self.convolution.relu {
-                    *y = E::relu(s, *y);
+            macro_rules! rows {
+                ($($i:literal)*) => {$(
+                    if $i < R + 2 {
+                        let row = self.from.add($i * self.pitch);
+                        let x = [E::load(s, row), E::load(s, row.add(1)), E::load(s, row.add(2))];
+                        for r in 0..R {
+                            if $i >= r && $i - r < 3 {
+                                for j in 0..3 {
+                                    acc[r] = E::fma(s, x[j], w[3 * ($i - r) + j], acc[r]);
+                                }
+                            }
+                        }
+                    }
+                )*};
+            }
+            rows!(0 1 2 3 4 5 6 7 8 9);
+            self.store::<S, R>(s, acc);
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn store<S: Simd, const R: usize>(&self, s: S, acc: [E::V<S>; R]) {
+        for r in 0..R {
+            if r == self.rows {
+                return;
+            }
+            let to = self.to.wrapping_add(r * self.width);
+            // SAFETY: one of the tile's rows.
+            unsafe {
+                let mut y = acc[r];
+                if let Some(finish) = &self.finish {
+                    y = finish.on::<S>(s, y, |p| E::splat(s, *p), to, self.n);
                 }
-                let to = to.add(r * width);
-                if n == LANES { E::store(s, to, *y) } else { E::store_n(s, to, n, *y) }
+                if self.relu {
+                    y = E::relu(s, y);
+                }
+                if self.n == LANES { E::store(s, to, y) } else { E::store_n(s, to, self.n, y) }
             }
         }
     }

@@ -4,7 +4,7 @@
 //! kernel row, kernel column) ascending, padded taps included with x = +0.0.
 
 use super::channels::{CHUNK, ChannelTiles, chunk_elements};
-use super::depthwise::Depthwise;
+use super::depthwise::{self, Depthwise};
 use super::geometry::{AXES, Class};
 use super::outputs::Tiles;
 use super::runs::Runs;
@@ -97,7 +97,7 @@ impl<E: Real> Convolution<'_, E> {
         if units == 0 || plane == 0 || self.destinations == 0 {
             return Ok(());
         }
-        let depthwise = self.sources == 1
+        let by_channel = self.sources == 1
             && self.destinations == 1
             && self.classes.len() == 1
             && self.classes[0].count == self.destination_sizes;
@@ -107,7 +107,7 @@ impl<E: Real> Convolution<'_, E> {
             self.source_sizes,
             self.source_step,
             self.sources,
-            !depthwise,
+            !by_channel,
         )?;
         let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
         let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
@@ -126,7 +126,7 @@ impl<E: Real> Convolution<'_, E> {
                 let mut copy = Scratch::new(this.operator, this.copy_bytes(plan.layout))?;
                 let copy = copy.as_mut::<E>().as_mut_ptr();
                 let range = (units * part / parts, units * (part + 1) / parts);
-                if depthwise {
+                if by_channel {
                     let (layout, table) = (plan.layout, plan.tables);
                     let weights = plan.weights.ptr::<E>(0, 0);
                     let units = range;
@@ -220,7 +220,8 @@ impl<E: Real> Convolution<'_, E> {
     }
 
     fn copy_bytes(&self, layout: &Layout) -> usize {
-        if layout.in_place { 0 } else { (layout.channel * self.sources + SLACK) * size_of::<E>() }
+        let slack = SLACK.max(depthwise::slack(layout));
+        if layout.in_place { 0 } else { (layout.channel * self.sources + slack) * size_of::<E>() }
     }
 
     fn fill_tables<'t>(&self, table: &'t mut [u32], layout: &Layout) -> &'t [u32] {

@@ -6,6 +6,7 @@
 use super::geometry::{AXES, Class};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::simd::{PlainLoop, vectorized_wide};
 use smallvec::SmallVec;
 
 /// Phases of one axis that some tap reads; most often one.
@@ -106,16 +107,25 @@ impl Layout {
         plane * self.extents.iter().product::<usize>() + inside
     }
 
-    /// Copies one channel.
+    /// Copies one channel, padding included.
     ///
     /// # Safety
     /// `source` holds the channel's elements, `to` has room for `channel` of them.
     pub(crate) unsafe fn copy<E: Element>(&self, source: *const E, to: *mut E) {
+        // SAFETY: the channel's room, then the rows that lie inside both.
+        unsafe {
+            std::slice::from_raw_parts_mut(to, self.channel).fill(E::default());
+            vectorized_wide(Rows { layout: self, source, to });
+        }
+    }
+
+    /// Calls `f` with the source offset, the step, the offset in the copy and the length of every
+    /// row that is not padding.
+    #[inline(always)]
+    pub(crate) fn for_rows(&self, mut f: impl FnMut(usize, usize, usize, usize)) {
         let [_, height, width] = self.sizes;
         let pitch = self.extents[2];
-        // SAFETY: the channel's room.
-        unsafe { std::slice::from_raw_parts_mut(to, self.channel) }.fill(E::default());
-        let mut to = to;
+        let mut to = 0;
         let row = |axis: usize, phase: usize, q: usize| {
             (q * self.source_step[axis] + phase) as isize + self.low[axis]
         };
@@ -129,16 +139,12 @@ impl Layout {
                             let h = row(1, ph, qh);
                             let inside = (0..self.sizes[0] as isize).contains(&d)
                                 && (0..height as isize).contains(&h);
-                            // SAFETY: the row and these columns of it exist.
-                            unsafe {
-                                if inside && columns.count > 0 {
-                                    let row = (d as usize * height + h as usize) * width;
-                                    let from = source.add(row + columns.begin);
-                                    let to = to.add(columns.left);
-                                    copy_row(from, self.source_step[2], to, columns.count);
-                                }
-                                to = to.add(pitch);
+                            if inside && columns.count > 0 {
+                                let from = (d as usize * height + h as usize) * width;
+                                let step = self.source_step[2];
+                                f(from + columns.begin, step, to + columns.left, columns.count);
                             }
+                            to += pitch;
                         }
                     }
                 }
@@ -158,6 +164,24 @@ impl Layout {
     }
 }
 
+struct Rows<'a, E> {
+    layout: &'a Layout,
+    source: *const E,
+    to: *mut E,
+}
+
+impl<E: Element> PlainLoop for Rows<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.layout.for_rows(|from, step, to, count| {
+            // SAFETY: the row exists on both sides.
+            unsafe { copy_row(self.source.add(from), step, self.to.add(to), count) };
+        });
+    }
+}
+
 struct Columns {
     /// Padding before the first column.
     left: usize,
@@ -169,13 +193,26 @@ struct Columns {
 /// Copies `n` elements, `step` apart in the source. Rows are short, so that calls would cost more than
 /// moving a few groups.
 #[inline(always)]
-unsafe fn copy_row<E: Element>(from: *const E, step: usize, to: *mut E, n: usize) {
+pub(super) unsafe fn copy_row<E: Element>(from: *const E, step: usize, to: *mut E, n: usize) {
     const GROUP: usize = 8;
     // SAFETY: the elements exist; the last group overlaps the one before it.
     unsafe {
         if step == 2 {
-            for i in 0..n {
+            const WIDE: usize = 16;
+            let mut i = 0;
+            // The next element exists, so all that lies before it does.
+            while i + WIDE < n {
+                let all = from.add(2 * i).cast::<[E; 2 * WIDE]>().read_unaligned();
+                let mut even = [E::default(); WIDE];
+                for j in 0..WIDE {
+                    even[j] = all[2 * j];
+                }
+                to.add(i).cast::<[E; WIDE]>().write_unaligned(even);
+                i += WIDE;
+            }
+            while i < n {
                 *to.add(i) = *from.add(2 * i);
+                i += 1;
             }
         } else if step > 2 {
             for i in 0..n {
