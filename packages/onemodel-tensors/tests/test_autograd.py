@@ -249,3 +249,14 @@ def test_retained_gradients_belong_to_tensors_of_any_size():
     assert len(hooks._retained) == 1
     del y
     assert not hooks._retained
+
+
+def test_only_the_chosen_leaves_are_added_to():
+    x, w = om.ones(2, requires_grad=True), om.ones(2, requires_grad=True)
+    y = (x * w).sum()
+    y.backward(inputs=[x], retain_graph=True)
+    om.autograd.backward([y], grad_tensors=[om.tensor(2.0)], inputs=x)
+    assert x.grad.tolist() == [3.0, 3.0]
+    assert w.grad is None
+    with pytest.raises(om.OneModelError, match="input 0 to be a leaf"):
+        (x * w).sum().backward(inputs=[y])

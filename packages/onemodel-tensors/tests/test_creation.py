@@ -125,7 +125,7 @@ def test_bad_arguments_are_named():
         om.zeros(2).to("cuda")
     assert om.zeros(2, device="cpu").to("cpu").shape == (2,)
     with pytest.raises(TypeError, match=r"tensor\(\) makes"):
-        om.Tensor([1, 2])
+        om.Tensor(2)
     with pytest.raises(ShapeError, match="normal"):
         om.normal(0.0, 1.0)
 
@@ -143,3 +143,21 @@ def test_dropout():
     assert all(len(set(plane.ravel().tolist())) == 1 for plane in planes.reshape(32, 4))
     with pytest.raises(AttributeValueError, match="dropout"):
         om.functional.dropout(x, 1.5)
+
+
+def test_the_class_takes_values_as_the_default_dtype():
+    assert om.Tensor([[1, 2], [3, 4]]).dtype == "float32"
+    assert om.Tensor(np.arange(3)).tolist() == [0.0, 1.0, 2.0]
+    x = om.tensor([1.0])
+    y = om.Tensor(x)
+    y[0] = 2.0
+    assert x.tolist() == [1.0]
+
+
+def test_the_device_is_the_cpu():
+    device = om.device("cuda" if om.cuda.is_available() else "cpu")
+    assert (device, device.type, om.cuda.device_count()) == ("cpu", "cpu", 0)
+    assert om.zeros(1, device=device).device.type == "cpu"
+    om.cuda.manual_seed_all(1)
+    with pytest.raises(AttributeError, match="no device but the CPU"):
+        om.cuda.synchronize()

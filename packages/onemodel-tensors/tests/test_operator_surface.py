@@ -216,6 +216,8 @@ ROWS = [
         "log_probs targets input_lengths target_lengths blank=0 reduction=mean "
         "zero_infinity=False",
     ),
+    Row("rrelu", "f", "lower=0.125 upper=0.3333333333333333 training=False inplace=False"),
+    Row("multi_margin_loss", "f", "target p=1 margin=1.0 weight=None reduction=mean"),
     Row("median", "om", "dim=None keepdim=False"),
     Row("msort positive numel absolute negative subtract fix sgn arctan2", "om"),
     Row("is_floating_point is_tensor is_grad_enabled", "o"),

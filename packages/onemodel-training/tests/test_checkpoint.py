@@ -15,9 +15,12 @@ import onemodel_tensors as om
 from onemodel_training import (
     CheckpointError,
     CheckpointStore,
+    Linear,
     SafetensorsError,
+    load,
     load_checkpoint,
     load_safetensors,
+    save,
     save_checkpoint,
     save_safetensors,
 )
@@ -152,3 +155,24 @@ def test_a_store_keeps_the_newest_and_the_best(tmp_path: Path) -> None:
     assert store.best() == {"step": 2}
     store.save(6, {"step": 6}, best=True)
     assert store.steps() == [5, 6]
+
+
+def test_one_file_holds_nested_values(tmp_path: Path) -> None:
+    file = tmp_path / "state.pt"
+    save({"old": om.zeros(1)}, file)
+    save(STATE, file)
+    found = load(file, map_location="cpu")
+    assert found["weights"]["a.b"].tolist() == [0, 1, 2]
+    assert found["nested"][:5] == STATE["nested"][:5]
+    assert found["state"] == {0: {"step": 3}, 5: {}}
+    save(STATE["weights"], file)
+    assert {name: t.tolist() for name, t in load(file).items()} == {
+        name: t.tolist() for name, t in STATE["weights"].items()
+    }
+    plain = tmp_path / "plain.safetensors"
+    save_safetensors({"x": om.ones(2)}, plain)
+    assert load(plain)["x"].tolist() == [1.0, 1.0]
+    with pytest.raises(CheckpointError, match=r"got Linear; save its state_dict\(\)"):
+        save(Linear(1, 1), file)
+    with pytest.raises(CheckpointError, match="no file may run code"):
+        load(file, weights_only=False)

@@ -23,6 +23,7 @@ from onemodel_training import (
     Upsample,
     layers,
     manual_seed,
+    nn,
 )
 
 
@@ -165,3 +166,46 @@ def test_wrong_inputs_name_the_layer() -> None:
         BatchNorm2d(3)(om.ones(2, 3))
     with pytest.raises(ShapeError):
         Linear(3, 2)(om.ones(2, 4))
+
+
+def test_layers_take_the_device_and_dtype_of_their_peers() -> None:
+    options = {"device": om.device("cpu"), "dtype": None}
+    for layer in (
+        nn.Linear(2, 3, **options),
+        nn.Conv2d(1, 2, 3, **options),
+        nn.LSTM(2, 3, **options),
+    ):
+        assert {parameter.dtype for parameter in layer.parameters()} == {"float32"}
+    assert nn.LayerNorm(3, device="cpu", dtype=om.float64).weight.dtype == "float64"
+    with pytest.raises(AttributeValueError, match="Linear: expected device 'cpu', got 'cuda'"):
+        nn.Linear(2, 3, device="cuda")
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention_with_added_keys(batch_first: bool) -> None:
+    manual_seed(5)
+    layer = nn.MultiheadAttention(
+        8, 2, add_bias_kv=True, add_zero_attn=True, batch_first=batch_first, dtype="float64"
+    )
+    assert tuple(layer.state_dict()["bias_k"].shape) == (1, 1, 8)
+    x = om.randn(3, 3, 8, dtype="float64", generator=om.Generator(1))
+    padding = om.tensor([[False, False, True]] * 3)
+    explicit, weights = layer(x, x, x, key_padding_mask=padding, is_causal=True)
+    fused, _ = layer(x, x, x, key_padding_mask=padding, is_causal=True, need_weights=False)
+    assert weights is not None
+    assert tuple(weights.shape) == (3, 3, 5)
+    assert not weights[:, :, 2].detach().numpy().any()
+    assert not weights[:, 0, 1].detach().numpy().any()
+    # The fused attention rounds its products in another order, in double precision.
+    np.testing.assert_allclose(explicit.detach().numpy(), fused.detach().numpy(), rtol=1e-12)
+
+
+def test_a_query_that_sees_no_key_gives_the_projection_of_zeros() -> None:
+    layer = nn.MultiheadAttention(4, 1, batch_first=True)
+    x = om.randn(1, 2, 4, generator=om.Generator(2)).requires_grad_()
+    mask = om.tensor([[True, True], [False, False]])
+    results = [layer(x, x, x, attn_mask=mask, need_weights=need)[0] for need in (True, False)]
+    for result in results:
+        assert result[0, 0].tolist() == layer.out_proj.bias.tolist()
+        (gradient,) = om.autograd.grad(result[0, 0].sum(), [x])
+        assert not gradient.numpy().any()

@@ -13,6 +13,7 @@ import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError, OneModelError
 from onemodel_training import (
     SGD,
+    Adadelta,
     Adagrad,
     Adam,
     AdamW,
@@ -75,6 +76,17 @@ def adagrad(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
         t += 1
 
 
+def adadelta(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
+    v = u = np.zeros_like(p)
+    while True:
+        g = yield p
+        g = g + o["weight_decay"] * p
+        v = o["rho"] * v + (1 - o["rho"]) * g * g
+        d = np.sqrt(u + o["eps"]) / np.sqrt(v + o["eps"]) * g
+        u = o["rho"] * u + (1 - o["rho"]) * d * d
+        p = p - o["lr"] * d
+
+
 def lion(p: Vector, o: dict[str, float]) -> Iterator[Vector]:
     m = np.zeros_like(p)
     b1, b2 = o["betas"]
@@ -97,6 +109,7 @@ CASES: list[tuple[Callable[..., Optimizer], Callable[..., Iterator[Vector]], dic
     (RMSprop, rmsprop, {"lr": 0.01, "momentum": 0.5, "centered": True, "weight_decay": 0.1}),
     (Adagrad, adagrad, {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
     (Adagrad, adagrad, {"lr": 0.1, "weight_decay": 0.1}),
+    (Adadelta, adadelta, {"lr": 1.0, "rho": 0.8, "eps": 1e-3, "weight_decay": 0.1}),
     (Lion, lion, {"lr": 0.01, "weight_decay": 0.1}),
 ]
 
@@ -260,3 +273,23 @@ def test_schedules_have_the_names_of_their_peers() -> None:
     optimizer.step()
     schedule.step()
     assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_own_optimisers_keep_their_state_by_parameter() -> None:
+    class Counting(Optimizer):
+        def step(self, closure: Callable[[], om.Tensor] | None = None) -> None:
+            for group in self.param_groups:
+                for parameter in group["params"]:
+                    state = self.state[parameter]
+                    if len(state) == 0:
+                        state["step"] = 0
+                    state["step"] += 1
+
+    parameter = Parameter(om.ones(1))
+    optimizer = Counting([parameter], {"lr": 1.0})
+    assert parameter not in optimizer.state
+    optimizer.step()
+    optimizer.step()
+    assert optimizer.state[parameter]["step"] == 2
+    assert [id(key) for key in optimizer.state] == [id(parameter)]
+    assert len(optimizer.state) == 1

@@ -172,3 +172,21 @@ def formatted(value: Tensor) -> str:
     elif value._node is not None:
         parts.append("requires_grad=True")
     return f"tensor({', '.join(parts)})"
+
+
+def values_of(values: Any) -> Array:
+    """The array of ``Tensor(values)``: a new one of the default dtype.
+
+    Raises:
+        TypeError: the values are a number, which PyTorch takes as a size, or no values at all.
+    """
+    if isinstance(values, Tensor):
+        return values.detach().clone()._array
+    if isinstance(values, (int, float)) or not (
+        isinstance(values, (list, tuple)) or hasattr(values, "__array__")
+    ):
+        raise TypeError(
+            f"Tensor: expected a native array or a sequence of numbers, got {type(values).__name__}; tensor() makes "
+            "tensors of values, empty() of sizes"
+        )
+    return tensor(values, dtype=get_default_dtype())._array

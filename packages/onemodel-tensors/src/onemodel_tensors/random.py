@@ -12,8 +12,8 @@ from typing import Any
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import recording
+from onemodel_tensors.devices import require_cpu
 from onemodel_tensors.dtypes import FLOATING, dtype_of, get_default_dtype
-from onemodel_tensors.ops.casts import require_cpu
 from onemodel_tensors.ops.comparison import lt
 from onemodel_tensors.ops.in_place import before_write, write
 from onemodel_tensors.ops.sizes import listed, sizes_of

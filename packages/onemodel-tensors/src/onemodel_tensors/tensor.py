@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import operator
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from onemodel_kernels import Array
 from onemodel_kernels.errors import OneModelError, ShapeError
 from onemodel_tensors.autograd.nodes import Hook, Leaf, Node, Output
+from onemodel_tensors.devices import CPU, Device
 from onemodel_tensors.dtypes import FLOATING
 from onemodel_tensors.left_out import missing
 from onemodel_tensors.record import BackwardRecord
@@ -67,11 +68,12 @@ class ViewOf:
 class Tensor(OperatorMethods):
     """An n-dimensional array of one dtype that operators and the backward pass work on.
 
-    Make one with :func:`~onemodel_tensors.tensor_of`, :func:`~onemodel_tensors.from_numpy` or a factory; the class
+    Make one with :func:`~onemodel_tensors.tensor`, :func:`~onemodel_tensors.from_numpy` or a factory; the class
     itself takes a native array.
 
     Args:
-        array: the elements. The tensor shares its storage.
+        array: the elements. The tensor shares its storage. Nested sequences of numbers and numpy arrays become a new
+            tensor of the default dtype, as in PyTorch.
         requires_grad: whether gradients are to be computed for it.
     """
 
@@ -82,12 +84,12 @@ class Tensor(OperatorMethods):
 
     __array_priority__ = 1000
 
-    def __init__(self, array: Array, requires_grad: bool = False) -> None:
+    def __init__(self, array: Any, requires_grad: bool = False) -> None:
         if type(array) is not Array:
-            raise TypeError(
-                f"Tensor: expected a native array, got {type(array).__name__}; tensor() makes tensors of values"
-            )
-        self._array = array
+            from onemodel_tensors.interop import values_of
+
+            array = values_of(array)
+        self._array: Array = array
         self._node: Node | None = None
         self._trace: TracedValue | None = None
         self._view: ViewOf | None = None
@@ -125,9 +127,9 @@ class Tensor(OperatorMethods):
         return self._array.ndim
 
     @property
-    def device(self) -> str:
+    def device(self) -> Device:
         """Where the elements are: always ``"cpu"``."""
-        return "cpu"
+        return CPU
 
     @property
     def itemsize(self) -> int:
@@ -327,12 +329,16 @@ class Tensor(OperatorMethods):
             )
 
     def backward(
-        self, gradient: Tensor | None = None, retain_graph: bool = False, create_graph: bool = False
+        self,
+        gradient: Tensor | None = None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        inputs: Sequence[Tensor] | Tensor | None = None,
     ) -> None:
         """See :func:`onemodel_tensors.autograd.backward`."""
         from onemodel_tensors.autograd.engine import backward
 
-        backward((self,), (gradient,), retain_graph=retain_graph, create_graph=create_graph)
+        backward((self,), (gradient,), retain_graph, create_graph, inputs)
 
     def register_hook(self, hook: Hook) -> HookHandle:
         """See :func:`onemodel_tensors.autograd.hooks.register_hook`."""

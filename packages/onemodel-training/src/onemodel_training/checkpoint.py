@@ -28,7 +28,7 @@ class CheckpointError(OneModelError, ValueError):
     """A checkpoint that is missing, damaged or of another format."""
 
 
-def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
+def separated(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     """Replaces tensors in nested plain values by references to their path."""
     if isinstance(value, Tensor):
         tensors[path] = value
@@ -36,12 +36,12 @@ def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, Mapping):
         return {
             "__items__": [
-                [key, _split(entry, f"{path}/{key}" if path else str(key), tensors)]
+                [key, separated(entry, f"{path}/{key}" if path else str(key), tensors)]
                 for key, entry in value.items()
             ]
         }
     if isinstance(value, (list, tuple)):
-        return [_split(entry, f"{path}/{i}", tensors) for i, entry in enumerate(value)]
+        return [separated(entry, f"{path}/{i}", tensors) for i, entry in enumerate(value)]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise CheckpointError(
@@ -50,13 +50,14 @@ def _split(value: Any, path: str, tensors: dict[str, Tensor]) -> Any:
     )
 
 
-def _join(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+def joined(value: Any, tensors: Mapping[str, Tensor]) -> Any:
+    """Puts tensors back where :func:`separated` left references."""
     if isinstance(value, dict):
         if "__tensor__" in value:
             return tensors[value["__tensor__"]]
-        return {key: _join(entry, tensors) for key, entry in value["__items__"]}
+        return {key: joined(entry, tensors) for key, entry in value["__items__"]}
     if isinstance(value, list):
-        return [_join(entry, tensors) for entry in value]
+        return [joined(entry, tensors) for entry in value]
     return value
 
 
@@ -84,7 +85,7 @@ def _save(path: Path, state: Mapping[str, Any], aside: Path | None) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.parent / f".step-{os.getpid()}-{secrets.token_hex(6)}.part"
     tensors: dict[str, Tensor] = {}
-    plain = _split(state, "", tensors)
+    plain = separated(state, "", tensors)
     temporary.mkdir()
     try:
         save_safetensors(tensors, temporary / _TENSORS)
@@ -119,7 +120,7 @@ def load_checkpoint(path: str | Path) -> dict[str, Any]:
         raise CheckpointError(f"load_checkpoint: {path}: expected format {_FORMAT}")
     if hashlib.sha256(content).hexdigest() != document["tensors_sha256"]:
         raise CheckpointError(f"load_checkpoint: {path}: {_TENSORS} is damaged (SHA-256 differs)")
-    state: dict[str, Any] = _join(document["state"], load_safetensors(path / _TENSORS))
+    state: dict[str, Any] = joined(document["state"], load_safetensors(path / _TENSORS))
     return state
 
 

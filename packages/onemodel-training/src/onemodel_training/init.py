@@ -247,3 +247,7 @@ def sparse_(
             for row in om.randperm(rows, generator=generator)[:zeros].tolist():
                 tensor[row, column] = 0.0
     return tensor
+
+
+# The name by which models of others call it.
+_calculate_fan_in_and_fan_out = fan_in_and_fan_out

@@ -21,6 +21,7 @@ __all__ = [
     "MSELoss",
     "MarginRankingLoss",
     "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
     "NLLLoss",
     "PoissonNLLLoss",
     "SmoothL1Loss",
@@ -257,6 +258,25 @@ class MarginRankingLoss(_Loss):
         return F.margin_ranking_loss(
             input1, input2, target, margin=self.margin, reduction=self.reduction
         )
+
+
+class MultiMarginLoss(_WeightedLoss):
+    """Σ over j ≠ y of max(0, margin − x_y + x_j)^p / C."""
+
+    def __init__(
+        self,
+        p: int = 1,
+        margin: float = 1.0,
+        weight: Tensor | None = None,
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__(weight, reduction)
+        self.p = p
+        self.margin = margin
+
+    def forward(self, input: Tensor, target: Tensor) -> Tensor:
+        """Scores (N, C) and classes (N)."""
+        return F.multi_margin_loss(input, target, self.p, self.margin, self.weight, self.reduction)
 
 
 class TripletMarginLoss(_Loss):

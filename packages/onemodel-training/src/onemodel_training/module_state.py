@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import onemodel_tensors as om
 from onemodel_kernels.errors import DtypeError, OneModelError
 from onemodel_tensors import Tensor
+from onemodel_tensors.devices import require_cpu
 from onemodel_tensors.dtypes import DTYPE_NAMES, dtype_of
-from onemodel_tensors.ops.casts import require_cpu
 
 if TYPE_CHECKING:
     from onemodel_training.module import NnModule

@@ -251,6 +251,8 @@ class OneCycleLR(LRScheduler):
         optimizer: whose ``momentum`` (or first beta) runs the other way if ``cycle_momentum``.
         max_lr: the peak, one number or one for each group.
         total_steps: the length of the whole cycle.
+        epochs: instead of it, with ``steps_per_epoch``: their product.
+        steps_per_epoch: see ``epochs``.
         pct_start: the share of it that goes up.
         anneal_strategy: cos or linear.
         cycle_momentum: whether momentum runs from max_momentum to base_momentum and back.
@@ -264,7 +266,9 @@ class OneCycleLR(LRScheduler):
         self,
         optimizer: Optimizer,
         max_lr: float | Sequence[float],
-        total_steps: int,
+        total_steps: int | None = None,
+        epochs: int | None = None,
+        steps_per_epoch: int | None = None,
         pct_start: float = 0.3,
         anneal_strategy: str = "cos",
         cycle_momentum: bool = True,
@@ -273,6 +277,12 @@ class OneCycleLR(LRScheduler):
         div_factor: float = 25.0,
         final_div_factor: float = 1e4,
     ) -> None:
+        if total_steps is None:
+            if epochs is None or steps_per_epoch is None:
+                raise AttributeValueError(
+                    "OneCycleLR: expected total_steps, or epochs and steps_per_epoch"
+                )
+            total_steps = epochs * steps_per_epoch
         _positive("OneCycleLR", total_steps=total_steps)
         if not 0.0 <= pct_start <= 1.0:
             raise AttributeValueError(

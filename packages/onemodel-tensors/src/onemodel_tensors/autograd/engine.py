@@ -23,18 +23,19 @@ _Key = tuple[int, int]
 
 def backward(
     tensors: Sequence[Tensor] | Tensor,
-    gradients: Sequence[Tensor | None] | Tensor | None = None,
-    *,
-    retain_graph: bool = False,
+    grad_tensors: Sequence[Tensor | None] | Tensor | None = None,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
+    inputs: Sequence[Tensor] | Tensor | None = None,
 ) -> None:
     """Add, to the ``grad`` of every leaf that the tensors depend on, the gradient of their weighted sum.
 
     Args:
         tensors: results of recorded operators.
-        gradients: one weight tensor for each, of its shape; ``None`` stands for one and needs a tensor of one element.
+        grad_tensors: one weight tensor for each, of its shape; ``None`` stands for 1 and needs a tensor of one element.
         retain_graph: keep the records, so that a second pass can go through them.
         create_graph: must be false: gradients are computed on arrays and have no gradients themselves.
+        inputs: the leaves to add to; all if ``None``.
 
     Raises:
         OneModelError: a tensor requires no gradient, a record was released by an earlier pass, or a tensor that a
@@ -44,15 +45,27 @@ def backward(
 
     Determinism: gradients are summed in an order given by the graph alone.
     """
-    roots, weights = _roots("backward", tensors, gradients, create_graph)
-    _run(roots, weights, retain_graph, None)
+    roots, weights = _roots("backward", tensors, grad_tensors, create_graph)
+    chosen = None
+    if inputs is not None:
+        from onemodel_tensors.tensor import Tensor
+
+        chosen = set()
+        for position, leaf in enumerate((inputs,) if isinstance(inputs, Tensor) else inputs):
+            if not isinstance(leaf._node, Leaf):
+                raise OneModelError(
+                    f"backward: expected input {position} to be a leaf that requires a gradient; grad() gives the "
+                    "gradients of other tensors"
+                )
+            chosen.add(id(leaf._node))
+    _run(roots, weights, bool(retain_graph), None, chosen)
 
 
 def grad(
     outputs: Sequence[Tensor] | Tensor,
     inputs: Sequence[Tensor] | Tensor,
     grad_outputs: Sequence[Tensor | None] | Tensor | None = None,
-    retain_graph: bool = False,
+    retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool = False,
 ) -> tuple[Tensor | None, ...]:
@@ -83,7 +96,7 @@ def grad(
     roots, weights = _roots("grad", outputs, grad_outputs, create_graph)
     keys = [_key(tensor._node) for tensor in wanted if tensor._node is not None]
     found = _run(
-        roots, weights, retain_graph, {key: tensor._node for key, tensor in zip(keys, wanted)}
+        roots, weights, bool(retain_graph), {key: tensor._node for key, tensor in zip(keys, wanted)}
     )
     results: list[Tensor | None] = []
     shared = {id(weight) for weight in weights}
@@ -192,8 +205,9 @@ def _run(
     weights: list[Array],
     retain_graph: bool,
     wanted: dict[_Key, Node | None] | None,
+    chosen: set[int] | None = None,
 ) -> dict[_Key, Array]:
-    """The pass itself. With ``wanted`` the gradients of those nodes are returned, else leaves accumulate."""
+    """The pass itself. With ``wanted`` the gradients of those nodes are returned, else (chosen) leaves accumulate."""
     order = _order(roots)
     pending: dict[_Key, Array] = {}
     owned: set[_Key] = set()
@@ -255,6 +269,8 @@ def _run(
             total = run_hooks(leaf.hooks, total)
             owned.discard(key)  # a hook may keep what it saw
         if wanted is None:
+            if chosen is not None and identity not in chosen:
+                continue
             _accumulate(leaf, total, key in owned)
         elif key in wanted:
             found[key] = total

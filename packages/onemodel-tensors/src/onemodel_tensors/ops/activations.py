@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import recording
@@ -25,6 +27,7 @@ from onemodel_tensors.ops.arrays import (
     scaled,
     sum_to,
 )
+from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.comparison import gt
 from onemodel_tensors.ops.in_place import in_place
 from onemodel_tensors.ops.mathematics import sigmoid, tanh
@@ -32,6 +35,9 @@ from onemodel_tensors.ops.promotion import require_floating
 from onemodel_tensors.ops.selection import where
 from onemodel_tensors.record import NO_ATTRIBUTES, Attributes, BackwardRecord, Gradient, Gradients
 from onemodel_tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from onemodel_tensors.random import Generator
 
 __all__ = [
     "celu",
@@ -48,6 +54,7 @@ __all__ = [
     "prelu",
     "relu",
     "relu6",
+    "rrelu",
     "selu",
     "silu",
     "softplus",
@@ -136,6 +143,31 @@ def _hardtanh_gradient(record: BackwardRecord, g: Array) -> Gradients:
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """``x`` where positive, else ``negative_slope * x``; the gradient at 0 is the slope."""
     return _elementwise("LeakyRelu", input, {"alpha": float(negative_slope)}, _by_kernel, inplace)
+
+
+def rrelu(
+    input: Tensor,
+    lower: float = 1.0 / 8,
+    upper: float = 1.0 / 3,
+    training: bool = False,
+    inplace: bool = False,
+    *,
+    generator: Generator | None = None,
+) -> Tensor:
+    """``x`` where positive, else ``slope * x``: a slope drawn for each element while training, else their mean.
+
+    Determinism: given by the generator's state.
+    """
+    if not training:
+        return leaky_relu(input, (lower + upper) / 2, inplace)
+    from onemodel_tensors.random import rand
+
+    slopes = rand(input._array.shape, generator=generator) * (upper - lower) + lower
+    if inplace:
+        return in_place(
+            input, "rrelu(inplace=True)", lambda x: prelu_broadcast(x, to_dtype(slopes, x.dtype))
+        )
+    return prelu_broadcast(input, to_dtype(slopes, input._array.dtype))
 
 
 @in_blocks

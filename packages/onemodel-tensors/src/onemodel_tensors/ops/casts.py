@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from onemodel_kernels import Array
-from onemodel_kernels.errors import AttributeValueError, DtypeError
+from onemodel_kernels.errors import DtypeError
 from onemodel_tensors.apply import kernel, recorded
+from onemodel_tensors.devices import require_cpu
 from onemodel_tensors.dtypes import DTYPE_NAMES, FLOATING, dtype_of
 from onemodel_tensors.ops.arrays import cast
 from onemodel_tensors.record import NO_ATTRIBUTES, BackwardRecord, Gradients
@@ -38,16 +39,6 @@ def to_dtype(input: Tensor, dtype: str) -> Tensor:
 
 def _cast_gradient(record: BackwardRecord, g: Array) -> Gradients:
     return (cast(g, record.saved[0]),)
-
-
-def require_cpu(device: Any, operator: str) -> None:
-    """Raise for a device that does not exist here.
-
-    Raises:
-        AttributeValueError: the device is not the CPU.
-    """
-    if device is not None and str(device).split(":")[0] != "cpu":
-        raise AttributeValueError(f"{operator}: expected device 'cpu', got {str(device)!r}")
 
 
 def cast_like(source: Tensor, target: Tensor, operator: str) -> Tensor:

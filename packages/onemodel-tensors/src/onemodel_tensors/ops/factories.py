@@ -7,8 +7,9 @@ from typing import Any
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError
 from onemodel_tensors.apply import kernel, recorded, recorder_of
+from onemodel_tensors.devices import require_cpu
 from onemodel_tensors.dtypes import default_dtype, dtype_of, get_default_dtype
-from onemodel_tensors.ops.casts import require_cpu, to_dtype
+from onemodel_tensors.ops.casts import to_dtype
 from onemodel_tensors.ops.comparison import eq
 from onemodel_tensors.ops.expanding import expand
 from onemodel_tensors.ops.promotion import result_type, scalar

@@ -12,6 +12,7 @@ from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors.ops.activations import relu, softplus
 from onemodel_tensors.ops.arithmetic import add, mul, neg, sub
 from onemodel_tensors.ops.comparison import lt
+from onemodel_tensors.ops.embeddings import one_hot
 from onemodel_tensors.ops.mathematics import abs, exp, log, square
 from onemodel_tensors.ops.reductions import mean, sum
 from onemodel_tensors.ops.selection import clamp, where
@@ -29,6 +30,7 @@ __all__ = [
     "l1_loss",
     "margin_ranking_loss",
     "mse_loss",
+    "multi_margin_loss",
     "poisson_nll_loss",
     "smooth_l1_loss",
     "soft_margin_loss",
@@ -248,6 +250,38 @@ def margin_ranking_loss(
     """``max(0, -target * (input1 - input2) + margin)``."""
     loss = relu(add(neg(mul(target, sub(input1, input2))), margin))
     return reduced(loss, reduction, "margin_ranking_loss")
+
+
+def multi_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """``sum over j other than y of max(0, margin - x[y] + x[j])**p / C`` for scores (N, C) and classes (N,).
+
+    Args:
+        input: (N, C), or (C,) for one sample.
+        target: (N,) integers, or a 0-d one.
+        p: 1 or 2.
+        margin: how much larger the score of the class is to be.
+        weight: (C,), a factor of each sample by its class.
+        reduction: ``"none"``, ``"mean"`` or ``"sum"``.
+    """
+    scores = input if input._array.ndim == 2 else input.unsqueeze(0)
+    classes = target.reshape(-1, 1)
+    short = relu(add(sub(scores, scores.gather(1, classes)), margin))
+    if p != 1:
+        short = short**p
+    if weight is not None:
+        short = mul(short, weight[classes])
+    own = one_hot(classes.squeeze(1), scores.shape[1]) > 0
+    rows = where(own, 0.0, short).sum(1) / scores.shape[1]
+    return reduced(
+        rows if input._array.ndim == 2 else rows.squeeze(0), reduction, "multi_margin_loss"
+    )
 
 
 def cosine_embedding_loss(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onemodel_tensors as om
+from onemodel_kernels.errors import ShapeError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training.module import NnModule
 from onemodel_training.parameter import Parameter
 
@@ -23,11 +27,13 @@ __all__ = [
     "LogSoftmax",
     "Mish",
     "PReLU",
+    "RReLU",
     "ReLU",
     "ReLU6",
     "SiLU",
     "Sigmoid",
     "Softmax",
+    "Softmax2d",
     "Softmin",
     "Softplus",
     "Softshrink",
@@ -297,7 +303,14 @@ class Threshold(NnModule):
 class PReLU(NnModule):
     """x where positive, else weight·x; ``weight`` has one element, or one per channel (axis 1)."""
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, dtype: str = "float32") -> None:
+    def __init__(
+        self,
+        num_parameters: int = 1,
+        init: float = 0.25,
+        device: Any = None,
+        dtype: str | None = None,
+    ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.num_parameters = num_parameters
         self.weight = Parameter(om.full((num_parameters,), init, dtype=dtype))
@@ -373,3 +386,37 @@ class Softmin(NnModule):
     def extra_repr(self) -> str:
         """The axis."""
         return f"dim={self.dim}"
+
+
+class Softmax2d(NnModule):
+    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps images to the same shape."""
+        if input.ndim not in (3, 4):
+            raise ShapeError(
+                f"Softmax2d: expected (N, C, H, W) or (C, H, W), got {tuple(input.shape)}"
+            )
+        return F.softmax(input, -3)
+
+
+class RReLU(NnModule):
+    """x where positive, else slope·x: a slope drawn for each element in training, else their mean.
+
+    Source: Xu et al. 2015.
+    """
+
+    def __init__(
+        self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False
+    ) -> None:
+        super().__init__()
+        self.lower = lower
+        self.upper = upper
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Elementwise."""
+        return F.rrelu(input, self.lower, self.upper, self.training)
+
+    def extra_repr(self) -> str:
+        """The slopes."""
+        return f"lower={self.lower}, upper={self.upper}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.layers.linear import Linear
 from onemodel_training.module import NnModule
@@ -22,6 +25,8 @@ class MultiheadAttention(NnModule):
         num_heads: heads, each of width E / num_heads.
         dropout: of the attention weights, in training mode.
         bias: whether the projections have biases.
+        add_bias_kv: whether a learned key and value, ``bias_k`` and ``bias_v`` (1, 1, E), are added.
+        add_zero_attn: whether a key and value of zeros are added.
         kdim: width of keys if it is not E. vdim: of values.
         batch_first: whether sequences are (N, L, E) instead of (L, N, E).
         dtype: of the parameters.
@@ -36,6 +41,8 @@ class MultiheadAttention(NnModule):
     q_proj_weight: Parameter | None
     k_proj_weight: Parameter | None
     v_proj_weight: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
 
     def __init__(
         self,
@@ -43,11 +50,15 @@ class MultiheadAttention(NnModule):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         if num_heads < 1 or embed_dim % num_heads:
             raise AttributeValueError(
@@ -59,6 +70,7 @@ class MultiheadAttention(NnModule):
         self.head_dim = embed_dim // num_heads
         self.dropout = dropout
         self.batch_first = batch_first
+        self.add_zero_attn = add_zero_attn
         kdim = embed_dim if kdim is None else kdim
         vdim = embed_dim if vdim is None else vdim
         if kdim == vdim == embed_dim:
@@ -75,6 +87,9 @@ class MultiheadAttention(NnModule):
         else:
             self.register_parameter("in_proj_bias", None)
         self.out_proj = Linear(embed_dim, embed_dim, bias=bias, dtype=dtype)
+        for name in ("bias_k", "bias_v"):
+            added = Parameter(om.empty(1, 1, embed_dim, dtype=dtype)) if add_bias_kv else None
+            self.register_parameter(name, added)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -87,6 +102,9 @@ class MultiheadAttention(NnModule):
         ):
             if weight is not None:
                 init.xavier_uniform_(weight)
+        for vector in (self.bias_k, self.bias_v):
+            if vector is not None:
+                init.xavier_normal_(vector)
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
         if self.out_proj.bias is not None:
@@ -111,6 +129,16 @@ class MultiheadAttention(NnModule):
             F.linear(key, weights[1], biases[1]),
             F.linear(value, weights[2], biases[2]),
         )
+
+    def _longer(self, x: Tensor, added: Tensor | None) -> Tensor:
+        """(N, S, E) with the learned row and the row of zeros behind it."""
+        batch = x.shape[0]
+        parts = [x]
+        if added is not None:
+            parts.append(added.expand(batch, 1, self.embed_dim))
+        if self.add_zero_attn:
+            parts.append(x.new_zeros((batch, 1, self.embed_dim)))
+        return om.cat(parts, 1)
 
     def _heads(self, x: Tensor) -> Tensor:
         batch, length, _ = x.shape
@@ -158,7 +186,19 @@ class MultiheadAttention(NnModule):
             query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
         if same:
             key = value = query
-        q, k, v = (self._heads(x) for x in self._project(query, key, value))
+        q, k, v = self._project(query, key, value)
+        extra = (self.bias_k is not None) + self.add_zero_attn
+        if is_causal and attn_mask is None and (extra or key_padding_mask is not None):
+            attn_mask = om.ones(q.shape[1], k.shape[1], dtype="bool").triu(1)
+        # Beside a mask, is_causal only says what the mask is.
+        is_causal = is_causal and attn_mask is None
+        if extra:
+            k, v = self._longer(k, self.bias_k), self._longer(v, self.bias_v)
+            if attn_mask is not None:
+                attn_mask = F.pad(attn_mask, (0, extra))
+            if key_padding_mask is not None:
+                key_padding_mask = F.pad(key_padding_mask, (0, extra))
+        q, k, v = self._heads(q), self._heads(k), self._heads(v)
         mask = self._mask(query, attn_mask, key_padding_mask)
         drop = self.dropout if self.dropout and self.training else 0.0
         weights: Tensor | None = None
@@ -207,16 +247,21 @@ class MultiheadAttention(NnModule):
         self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, drop: float, is_causal: bool
     ) -> tuple[Tensor, Tensor]:
         scores = (q * self.head_dim**-0.5) @ k.transpose(-2, -1)
+        allowed: Tensor | None = None
         if is_causal:
             length, keys = q.shape[2], k.shape[2]
-            blocked = om.arange(keys).unsqueeze(0) > om.arange(length).unsqueeze(1)
-            scores = scores.masked_fill(blocked, float("-inf"))
+            allowed = om.arange(keys).unsqueeze(0) <= om.arange(length).unsqueeze(1)
         if mask is not None:
             if mask.dtype == "bool":
-                scores = scores.masked_fill(~mask, float("-inf"))
+                allowed = mask if allowed is None else mask & allowed
             else:
                 scores = scores + mask
+        if allowed is not None:
+            scores = scores.masked_fill(~allowed, float("-inf"))
         weights = scores.softmax(-1)
+        if allowed is not None:
+            # A query that sees no key gets zeros, as without the weights.
+            weights = om.where(allowed.any(-1, keepdim=True), weights, 0.0)
         if drop:
             weights = F.dropout(weights, drop, training=True)
         return weights @ v, weights

@@ -10,6 +10,7 @@ import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.module import NnModule
 from onemodel_training.parameter import Parameter
@@ -54,7 +55,7 @@ class _Conv(NnModule):
         groups: int,
         bias: bool,
         padding_mode: str,
-        dtype: str,
+        dtype: str | None,
     ) -> None:
         super().__init__()
         kind = type(self).__name__
@@ -146,8 +147,10 @@ class _ForwardConv(_Conv):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias,
             padding_mode, dtype,
@@ -204,8 +207,10 @@ class _TransposedConv(_Conv):
         bias: bool = True,
         dilation: Size = 1,
         padding_mode: str = "zeros",
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         kind = type(self).__name__
         if padding_mode != "zeros" or isinstance(padding, str):
             raise AttributeValueError(

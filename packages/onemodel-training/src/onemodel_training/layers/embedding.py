@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import onemodel_tensors as om
-from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.errors import AttributeValueError, UnsupportedError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.module import NnModule
 from onemodel_training.parameter import Parameter
@@ -29,8 +32,10 @@ class Embedding(NnModule):
         num_embeddings: int,
         embedding_dim: int,
         padding_idx: int | None = None,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
@@ -82,8 +87,10 @@ class EmbeddingBag(NnModule):
         num_embeddings: int,
         embedding_dim: int,
         mode: str = "mean",
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         if mode not in ("sum", "mean", "max"):
             raise AttributeValueError(f"EmbeddingBag: expected mode sum, mean or max, got {mode!r}")
@@ -93,8 +100,30 @@ class EmbeddingBag(NnModule):
         self.weight = Parameter(om.empty(num_embeddings, embedding_dim, dtype=dtype))
         init.normal_(self.weight)
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Maps integer ids (N, L) to (N, embedding_dim)."""
+    def forward(
+        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
+    ) -> Tensor:
+        """Maps integer ids (N, L) to (N, embedding_dim).
+
+        Args:
+            input: the ids.
+            offsets: not offered: bags of several lengths in one row have no form here.
+            per_sample_weights: (N, L), a factor of each row, with ``mode="sum"``.
+
+        Raises:
+            UnsupportedError: ``offsets`` are given.
+            AttributeValueError: weights with another mode.
+        """
+        if offsets is not None or input.ndim != 2:
+            raise UnsupportedError(
+                f"EmbeddingBag: expected ids (N, L) without offsets, got {tuple(input.shape)}; pad the bags"
+            )
+        if per_sample_weights is not None:
+            if self.mode != "sum":
+                raise AttributeValueError(
+                    f"EmbeddingBag: expected mode sum with per_sample_weights, got {self.mode!r}"
+                )
+            return (F.embedding(input, self.weight) * per_sample_weights.unsqueeze(-1)).sum(1)
         rows = F.embedding(input, self.weight)
         if self.mode == "sum":
             return rows.sum(1)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import onemodel_tensors as om
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.module import NnModule
 from onemodel_training.parameter import Parameter
@@ -38,8 +40,14 @@ class Linear(NnModule):
     bias: Parameter | None
 
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, dtype: str = "float32"
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features
@@ -83,8 +91,10 @@ class Bilinear(NnModule):
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.in1_features = in1_features
         self.in2_features = in2_features

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.module import NnModule
 from onemodel_training.parameter import Parameter
@@ -21,6 +23,7 @@ __all__ = [
     "InstanceNorm2d",
     "InstanceNorm3d",
     "LayerNorm",
+    "LocalResponseNorm",
     "RMSNorm",
 ]
 
@@ -47,7 +50,7 @@ class _ChannelNorm(NnModule):
         momentum: float | None,
         affine: bool,
         track_running_stats: bool,
-        dtype: str,
+        dtype: str | None,
     ) -> None:
         super().__init__()
         self.num_features = num_features
@@ -100,8 +103,10 @@ class _BatchNorm(_ChannelNorm):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -161,8 +166,10 @@ class _InstanceNorm(_ChannelNorm):
         momentum: float = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -219,8 +226,10 @@ class LayerNorm(NnModule):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.normalized_shape = (
             (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -271,8 +280,10 @@ class RMSNorm(NnModule):
         normalized_shape: int | Sequence[int],
         eps: float | None = None,
         elementwise_affine: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.normalized_shape = (
             (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
@@ -314,8 +325,10 @@ class GroupNorm(NnModule):
         num_channels: int,
         eps: float = 1e-5,
         affine: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise AttributeValueError(
@@ -345,3 +358,25 @@ class GroupNorm(NnModule):
     def extra_repr(self) -> str:
         """Sizes and options."""
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}"
+
+
+class LocalResponseNorm(NnModule):
+    """x / (k + alpha / size · Σ x² over ``size`` neighbouring channels)^beta for (N, C, …).
+
+    Source: Krizhevsky et al. 2012.
+    """
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = size
+        self.alpha = alpha
+        self.beta = beta
+        self.k = k
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Maps (N, C, …) to the same shape."""
+        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+
+    def extra_repr(self) -> str:
+        """Size and numbers."""
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

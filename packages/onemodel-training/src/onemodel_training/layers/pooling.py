@@ -20,6 +20,8 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "LPPool1d",
+    "LPPool2d",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
@@ -50,19 +52,24 @@ class _MaxPool(_Pool):
         stride: Size | None = None,
         padding: Size = 0,
         dilation: Size = 1,
+        return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, padding)
+        self.return_indices = return_indices
         self.dilation = sizes(dilation, self.axes, f"{type(self).__name__} dilation")
         self.ceil_mode = ceil_mode
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Maps (N, C, …) to (N, C, …'); padding never wins, NaN always does."""
+    def forward(self, input: Tensor) -> Any:
+        """Maps (N, C, …) to (N, C, …'); padding never wins, NaN always does.
+
+        With ``return_indices`` also where each maximum lies in its plane, int64.
+        """
         function: Any = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[self.axes - 1]
-        result: Tensor = function(
-            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        )
-        return result
+        return function(
+            input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode,
+            self.return_indices,
+        )  # fmt: skip
 
 
 class MaxPool1d(_MaxPool):
@@ -184,3 +191,38 @@ class AdaptiveMaxPool3d(_AdaptivePool):
     def forward(self, input: Tensor) -> Tensor:
         """Maps (N, C, D, H, W) to (N, C, *output_size)."""
         return F.adaptive_max_pool3d(input, self.output_size)
+
+
+class _LPPool(NnModule):
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: Size,
+        stride: Size | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
+        super().__init__()
+        self.norm_type = norm_type
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.ceil_mode = ceil_mode
+
+    def extra_repr(self) -> str:
+        """The norm and the window."""
+        return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}"
+
+
+class LPPool1d(_LPPool):
+    """The p-norm of each window over (N, C, L)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pools."""
+        return F.lp_pool1d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
+
+
+class LPPool2d(_LPPool):
+    """The p-norm of each window over (N, C, H, W)."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Pools."""
+        return F.lp_pool2d(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)

@@ -9,6 +9,7 @@ import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.layers.projected import projected_lstm
 from onemodel_training.module import NnModule
@@ -30,7 +31,7 @@ class _Recurrent(NnModule):
         batch_first: bool,
         dropout: float,
         bidirectional: bool,
-        dtype: str,
+        dtype: str | None,
         proj_size: int = 0,
     ) -> None:
         super().__init__()
@@ -194,8 +195,10 @@ class RNN(_HiddenStateLayer):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         if nonlinearity not in ("tanh", "relu"):
             raise AttributeValueError(
                 f"RNN: expected nonlinearity tanh or relu, got {nonlinearity!r}"
@@ -233,8 +236,10 @@ class GRU(_HiddenStateLayer):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype
         )
@@ -269,8 +274,10 @@ class LSTM(_Recurrent):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, dtype,
             proj_size,
@@ -346,8 +353,14 @@ class _Cell(NnModule):
     bias_hh: Parameter | None
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, dtype: str = "float32"
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -383,8 +396,10 @@ class RNNCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         if nonlinearity not in ("tanh", "relu"):
             raise AttributeValueError(
                 f"RNNCell: expected nonlinearity tanh or relu, got {nonlinearity!r}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import onemodel_tensors as om
 from onemodel_kernels.errors import AttributeValueError
 from onemodel_tensors import Tensor
 from onemodel_tensors import functional as F
+from onemodel_tensors.devices import require_cpu
 from onemodel_training import init
 from onemodel_training.layers.attention import MultiheadAttention
 from onemodel_training.layers.containers import ModuleList
@@ -63,8 +65,10 @@ class TransformerEncoderLayer(NnModule):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype
@@ -127,8 +131,10 @@ class TransformerDecoderLayer(NnModule):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         self.self_attn = MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, dtype=dtype
@@ -267,8 +273,10 @@ class Transformer(NnModule):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: str = "float32",
+        device: Any = None,
+        dtype: str | None = None,
     ) -> None:
+        require_cpu(device, type(self).__name__)
         super().__init__()
         options = (
             dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first, bias,
@@ -289,9 +297,11 @@ class Transformer(NnModule):
                 init.xavier_uniform_(parameter)
 
     @staticmethod
-    def generate_square_subsequent_mask(size: int, dtype: str = "float32") -> Tensor:
-        """(size, size): −inf above the diagonal, 0 elsewhere."""
-        return om.full((size, size), float("-inf"), dtype=dtype).triu(1)
+    def generate_square_subsequent_mask(
+        sz: int, device: Any = None, dtype: str | None = None
+    ) -> Tensor:
+        """(sz, sz): −inf above the diagonal, 0 elsewhere."""
+        return om.full((sz, sz), float("-inf"), dtype=dtype, device=device).triu(1)
 
     def forward(
         self,

@@ -4,7 +4,10 @@
 ``nn.functional`` and ``nn.init``.
 """
 
+from typing import Any
+
 from onemodel_tensors import functional
+from onemodel_tensors.left_out import missing
 from onemodel_training import init, layers, losses
 from onemodel_training.layers import *  # noqa: F403
 from onemodel_training.losses import *  # noqa: F403
@@ -31,3 +34,7 @@ __all__ = [
 ]
 __all__ += layers.__all__
 __all__ += losses.__all__
+
+
+def __getattr__(name: str) -> Any:
+    raise missing(name, "onemodel_training.nn")

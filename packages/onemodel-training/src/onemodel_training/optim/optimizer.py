@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import onemodel_tensors as om
@@ -15,6 +15,26 @@ ParameterGroup = dict[str, Any]
 """``params``, a list of tensors, and the options that hold for them."""
 
 State = dict[str, Any]
+
+
+class _States:
+    """The states by parameter, as PyTorch's optimisers offer them."""
+
+    def __init__(self, optimizer: Optimizer) -> None:
+        self._optimizer = optimizer
+
+    def __getitem__(self, parameter: Tensor) -> State:
+        return self._optimizer.state_of(parameter)
+
+    def __contains__(self, parameter: Tensor) -> bool:
+        return bool(self._optimizer._state.get(id(parameter)))
+
+    def __iter__(self) -> Iterator[Tensor]:
+        listed = [p for group in self._optimizer.param_groups for p in group["params"]]
+        return iter([parameter for parameter in listed if parameter in self])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 class Optimizer:
@@ -84,6 +104,11 @@ class Optimizer:
                 raise AttributeValueError(
                     f"{type(self).__name__}: expected betas from 0 to below 1, got {group['betas']}"
                 )
+
+    @property
+    def state(self) -> _States:
+        """The state of each parameter: ``state[parameter]`` is a dict, empty at first."""
+        return _States(self)
 
     def state_of(self, parameter: Tensor) -> State:
         """The mutable state that belongs to one parameter."""
