@@ -71,7 +71,7 @@ NOT_OPERATORS = {
     "functional", "get_default_dtype", "get_rng_state", "gradcheck", "inference_mode", "initial_seed",
     "is_grad_enabled", "manual_seed", "no_grad", "promote_types", "result_type", "seed",
     "set_default_dtype", "set_grad_enabled", "set_rng_state", "from_dlpack", "from_numpy", "asarray",
-    "tensor", "scalar_tensor", "bool_", "device", "e", "finfo", "get_num_threads", "iinfo", "inf",
+    "tensor", "scalar_tensor", "bool_", "cuda", "device", "e", "finfo", "get_num_threads", "iinfo", "inf",
     "is_floating_point", "is_tensor", "nan", "newaxis", "numel", "pi", "set_num_threads",
     "use_deterministic_algorithms",
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import onemodel_tensors as om
 from onemodel_tensors import functional as F
 from onemodel_trace.testing.case import Case, cases, real
 
@@ -21,6 +22,7 @@ CASES: list[Case] = cases(
         "poisson_nll_loss": lambda x, y: F.poisson_nll_loss(x, y.abs()),
         "gaussian_nll_loss": lambda x, y: F.gaussian_nll_loss(x, y, y.abs() + 0.5),
         "margin_ranking_loss": lambda x, y: F.margin_ranking_loss(x, y, (x * y).sign()),
+        "multi_margin_loss": lambda x, y: F.multi_margin_loss(x * y, om.tensor([1, 0, 2])),
         "triplet_margin_loss": lambda x, y: F.triplet_margin_loss(x, y, x + y),
         "cosine_embedding_loss": lambda x, y: F.cosine_embedding_loss(x, y, x[:, 0].sign()),
         "kl_div": lambda x, y: F.kl_div(x.log_softmax(-1), y.softmax(-1), reduction="batchmean"),
