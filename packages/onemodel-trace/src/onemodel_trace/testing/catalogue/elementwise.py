@@ -73,7 +73,7 @@ CASES: list[Case] = [
             "relu: inplace": lambda x: F.relu(x * 1.5, inplace=True),
             "dropout: evaluation": lambda x: F.dropout(x, 0.5, training=False) * 2,
             "dropout2d: evaluation": lambda x: F.dropout2d(x.unsqueeze(0), 0.5, training=False) * 2,
-            "rrelu: evaluation": lambda x: F.rrelu(x),
+            "rrelu: evaluation": F.rrelu,
             "drop_path: evaluation": lambda x: F.drop_path(x, 0.5) * 2,
             "positive": lambda x: om.positive(x) * 2,
             "alpha_dropout: evaluation": lambda x: F.alpha_dropout(x, 0.5, training=False) * 2,
