@@ -2,6 +2,7 @@
 
 from onemodel_tensors.autograd.engine import backward, grad
 from onemodel_tensors.autograd.function import Function
+from onemodel_tensors.autograd.gradcheck import gradcheck
 from onemodel_tensors.autograd.mode import (
     enable_grad,
     inference_mode,
@@ -15,6 +16,7 @@ __all__ = [
     "backward",
     "enable_grad",
     "grad",
+    "gradcheck",
     "inference_mode",
     "is_grad_enabled",
     "no_grad",
