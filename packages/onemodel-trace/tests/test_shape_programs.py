@@ -168,9 +168,13 @@ def check(shape, program, tried):
         (found,) = session.run(x)
         assert found.shape == expected.shape, (program, entry)
         assert found.tobytes() == expected.tobytes(), (program, entry)
-        if expected.size:
+        if expected.size and x.size:
             # ONNX Runtime refuses some operators on empty tensors and expands others wrongly.
-            (found,) = peer.run(None, {"x": x})
+            try:
+                (found,) = peer.run(None, {"x": x})
+            except Exception as error:
+                assert "Only N can be zero" in str(error), (program, entry)
+                continue
             assert found.shape == expected.shape, (program, entry)
             assert found.tobytes() == expected.tobytes(), (program, entry)
     return "right"

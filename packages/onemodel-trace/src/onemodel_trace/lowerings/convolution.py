@@ -1,4 +1,4 @@
-"""Convolutions, whose attributes are spelled out, and resizing."""
+"""Convolutions, whose attributes are spelled out, pools and resizing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,30 @@ def _resize(writer: GraphWriter, call: Recorded) -> GraphValue:
     return result
 
 
+def _pool(writer: GraphWriter, call: Recorded) -> Any:
+    _keep_pads_apart(writer, call.value())
+    spec = ops.get(call.operator)
+    return tuple(writer.emit_spec(spec, call.inputs, call.attributes, call.outputs))
+
+
+def _keep_pads_apart(writer: GraphWriter, value: GraphValue) -> None:
+    """Give a Pad before a pool the axes that it has anyway.
+
+    ONNX Runtime takes zeros that are padded as the pool's own padding, which a maximum ignores, but
+    only of a Pad without axes.
+    """
+    node = value.node
+    while node is not None and node.operator in ("Transpose", "Reshape", "Squeeze", "Unsqueeze"):
+        source = node.inputs[0]
+        node = None if source is None else source.node
+    if node is not None and node.operator == "Pad" and len(node.inputs) == 3:
+        node.inputs.append(writer.constants.integers(range(node.outputs[0].rank)))
+
+
 LOWERINGS: dict[str, Lowering] = {
     "Conv": _with_kernel_shape,
     "ConvTranspose": _with_kernel_shape,
+    "MaxPool": _pool,
+    "AveragePool": _pool,
     "Resize": _resize,
 }

@@ -38,6 +38,11 @@ CASES: list[Case] = [
             "max_pool2d: overlapping": lambda x: F.max_pool2d(x, 3, stride=2, padding=1),
             "max_pool2d: ceil": lambda x: F.max_pool2d(x, 2, ceil_mode=True),
             "max_pool2d: dilation": lambda x: F.max_pool2d(x, 2, stride=1, dilation=2),
+            "max_pool2d: behind zeros": lambda x: F.max_pool2d(F.pad(x - 3.0, (0, 1, 0, 1)), 2, 2),
+            "max_pool2d: far behind zeros": lambda x: F.max_pool2d(
+                F.pad(x.transpose(2, 3) - 3.0, (0, 3)).transpose(2, 3), 2, 1
+            ),
+            "avg_pool2d: behind zeros": lambda x: F.avg_pool2d(F.pad(x, (0, 3, 0, 3)), 2, 1),
             "max_pool1d": lambda x: F.max_pool1d(x[:, :, 0], 3, 2),
             "max_pool3d": lambda x: F.max_pool3d(x.unsqueeze(2), (1, 2, 2)),
             "avg_pool2d": lambda x: F.avg_pool2d(x, 2),
