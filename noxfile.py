@@ -411,8 +411,9 @@ def fuzz_kernels(session: nox.Session) -> None:
     for target in ("views", "programs", "arguments"):
         session.chdir("crates/kernels")
         session.run(
-            "cargo", "+nightly", "fuzz", "run", target, "--", f"-max_total_time={seconds}",
-            "-timeout=30", "-rss_limit_mb=6000", "-malloc_limit_mb=6000",
+            "cargo", "+nightly", "fuzz", "run", "--codegen-units", "16", target, "--",
+            f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=6000",
+            "-malloc_limit_mb=6000",
             external=True, env={**path, "ASAN_OPTIONS": limits},
         )  # fmt: skip
         session.chdir(ROOT)

@@ -89,8 +89,8 @@ def main() -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--system", type=Path, default=Path(".neon"), help="folder of the system")
-    parser.add_argument("tests", nargs="*", help="arguments of cargo test (default: all tests)")
-    options = parser.parse_args()
+    parser.epilog = "Other arguments go to cargo test."
+    options, tests = parser.parse_known_args()
     system = options.system.resolve()
     install(system)
     copy_sources(system)
@@ -100,7 +100,7 @@ def main() -> None:
         f"{prefix}_LINKER=aarch64-linux-gnu-gcc",
         f"{prefix}_RUNNER=qemu-aarch64 -L /usr/aarch64-linux-gnu",
     ]
-    cargo = ["cargo", "test", "--offline", "--no-fail-fast", *options.tests]
+    cargo = ["cargo", "test", "--offline", "--no-fail-fast", *tests]
     inside(system, "sh", "-c", 'cd /build/kernels && exec "$@"', "sh", *cargo,
            environment=environment)  # fmt: skip
 

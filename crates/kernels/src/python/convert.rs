@@ -1,6 +1,6 @@
 //! Reading Python arguments: attributes, shapes, input lists.
 
-use crate::array::{Array, Meta};
+use crate::array::{Array, Meta, element_count};
 use crate::attributes::Attribute;
 use crate::dtype::DType;
 use crate::error::Error;
@@ -82,7 +82,10 @@ pub fn meta(operator: &str, item: &Bound<'_, PyAny>) -> PyResult<Option<Meta>> {
         return Ok(None);
     }
     let (name, shape): (String, Vec<usize>) = item.extract()?;
-    Ok(Some(Meta::new(dtype(operator, &name)?, &shape)))
+    let dtype = dtype(operator, &name)?;
+    // What no array can have would overflow in the arithmetic of inference.
+    element_count(operator, &shape, dtype).map_err(raise)?;
+    Ok(Some(Meta::new(dtype, &shape)))
 }
 
 pub fn describe<'py>(py: Python<'py>, meta: &Meta) -> PyResult<Bound<'py, PyTuple>> {
