@@ -1,4 +1,5 @@
 import dataclasses
+import json
 import threading
 
 import numpy as np
@@ -244,3 +245,72 @@ def test_memory_is_bounded_over_many_shapes():
             kept = len(context._folded) + len(context._bound) + len(context.views)
     assert len(context._folded) + len(context._bound) + len(context.views) == kept
     assert len(session._planned.plans) == 4
+
+
+def test_memory_is_flat_over_a_thousand_shapes():
+    """Bytes of the process after many shapes, not only entries of caches."""
+    resource = pytest.importorskip("resource")
+    proto = model(
+        [
+            node("MatMul", ["x", "w"], ["a"]),
+            node("Shape", ["a"], ["s"]),
+            node("ConstantOfShape", ["s"], ["z"]),
+            node("Concat", ["a", "z"], ["c"], axis=0),
+            node("Softmax", ["c"], ["y"]),
+        ],
+        {"x": (np.float32, ("N", 64))},
+        ["y"],
+        {"w": np.ones((64, 96), np.float32)},
+    )
+    session = og.Session(proto.SerializeToString(), plans=8)
+
+    def peak():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    def runs(rows):
+        for count in rows:
+            session.run(np.ones((count, 64), np.float32))
+
+    # Freed blocks are kept for the next arrays up to a limit, which the first thousand shapes reach.
+    runs(range(50, 1050))
+    before = peak()
+    runs(range(1050, 50, -1))
+    grown = (peak() - before) / 1024
+    assert grown < 30, f"{grown:.0f} MB more"
+    assert len(session._planned.plans) == 8
+
+
+def test_the_trace_of_a_run_is_that_of_chrome():
+    profile = og.Session(affine()).profile(X)
+    events = json.loads(profile.chrome_trace())["traceEvents"]
+    assert [event["name"].split()[0] for event in events] == ["Mul", "Add"]
+    ends = [event["ts"] + event["dur"] for event in events]
+    assert all(event["ph"] == "X" and event["dur"] >= 0 for event in events)
+    assert events[1]["ts"] >= ends[0] - 1e-6
+    table = profile.table().splitlines()
+    assert table[0].split() == ["operator", "calls", "ms", "share"]
+    assert table[-1].split()[:2] == ["total", "2"]
+
+
+def test_outputs_share_memory_with_nothing_that_lives_on():
+    proto = model(
+        [
+            node("Reshape", ["x", "flat"], ["view"]),
+            node("Add", ["x", "x"], ["sum"]),
+            node("Reshape", ["sum", "flat"], ["of_sum"]),
+        ],
+        {"x": (np.float32, ("N", 3))},
+        ["view", "sum", "of_sum"],
+        {"flat": np.array([-1])},
+    )
+    session = og.Session(proto.SerializeToString())
+    x = X.copy()
+    first = session.run(x)
+    kept = [array.copy() for array in first]
+    x[:] = -1
+    second = session.run(X + 5)
+    for array, want in zip(first, kept, strict=True):
+        np.testing.assert_array_equal(array, want)
+    for array in second:
+        assert not any(np.shares_memory(array, other) for other in [*first, x])
+        assert not array.flags.writeable

@@ -21,6 +21,7 @@ from onemodel_graph.model_format import ModelFormat, save
 from onemodel_graph.passes import optimise
 from onemodel_graph.session import Session
 from onemodel_kernels.errors import AttributeValueError, OneModelError
+from onemodel_kernels.saving import write_atomically
 
 app = typer.Typer(
     name="onemodel-graph",
@@ -106,7 +107,7 @@ def run(
         if profile:
             typer.echo(measured.table())
         if trace is not None:
-            trace.write_text(measured.chrome_trace(), encoding="utf-8")
+            write_atomically(trace, [measured.chrome_trace().encode()])
     table = Table("output", "dtype", "shape", "least", "mean", "greatest", box=None)
     for value, array in zip(session.outputs, outputs, strict=True):
         row = [value.name, str(array.dtype), str(array.shape)]
@@ -170,11 +171,14 @@ def bench(
     begin = time.perf_counter()
     with Progress(console=console, transient=True) as progress:
         task = progress.add_task("measuring", total=seconds)
-        while (spent := time.perf_counter() - begin) < seconds:
+        spent = 0.0
+        # One turn at least, however short the time.
+        while spent < seconds:
             for name, call in contenders.items():
                 start = time.perf_counter()
                 call(feeds)
                 times[name].append(time.perf_counter() - start)
+            spent = time.perf_counter() - begin
             progress.update(task, completed=spent)
     table = Table("runtime", "runs", "median ms", "best ms", box=None)
     for name, found in times.items():
