@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from digit_lines.comparison import BATCH_SIZES, Comparison
 from digit_lines.lines import HEIGHT, Line
+from onemodel_kernels.saving import write_atomically
 
 ZOOM = 4
 MARGIN = 10
@@ -66,4 +68,6 @@ def draw_readings(file: Path, lines: Sequence[Line], readings: Sequence[Sequence
         else:
             draw.text((left, top), text, "red", large)
             draw.text((left, top + 40), "".join(map(str, line.digits)), "gray", small)
-    page.save(file)
+    picture = io.BytesIO()
+    page.save(picture, format="png")
+    write_atomically(file, [picture.getvalue()])
