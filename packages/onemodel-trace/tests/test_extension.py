@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import onemodel_tensors as om
+from onemodel_graph import register_function
 from onemodel_kernels.errors import UsageError
 from onemodel_kernels.extension import register
 from onemodel_kernels.ops import InputSpec, OpSpec
@@ -49,7 +50,20 @@ def test_an_operator_becomes_a_node_of_its_domain(name: str) -> None:
     (node,) = traced.graph.nodes
     assert (node.domain, node.operator) == ("test.trace", name)
     assert traced.graph.outputs[0].shape == ("batch", 2)
-    assert traced.verify().difference == 0.0
+    report = traced.verify()
+    assert report.difference == 0.0
+    assert report.peer is None
+
+
+def test_a_function_lets_onnx_runtime_verify_it() -> None:
+    pytest.importorskip("onnxruntime")
+    register(_facts("Both"), lambda x: x.numpy() * np.float32(2))
+    register_function(
+        """<opset_import: ["": 20], domain: "test.trace"> Both (x) => (y) { y = Add(x, x) }"""
+    )
+    report = _traced("Both").verify()
+    assert report.peer is not None
+    assert report.peer < 1e-6
 
 
 def test_a_lowering_writes_other_operators() -> None:

@@ -31,10 +31,16 @@ class Peer:
     def of(cls, model: TracedModel) -> Peer | None:
         """The session for a model; None where ONNX Runtime is not installed or lacks a kernel.
 
+        An operator of one's own is there only with the function that ``register_function`` took.
+
         Raises:
             MemoryLimitError: The model does not fit one protobuf message.
         """
         if find_spec("onnxruntime") is None:
+            return None
+        from onemodel_graph.onnx_io.functions import without_function
+
+        if without_function(model.graph):
             return None
         runtime = import_module("onnxruntime")
         options = runtime.SessionOptions()

@@ -81,6 +81,18 @@ def functions_of(graph: Graph) -> list[FunctionProto]:
     return [found[key] for key in sorted(found)]
 
 
+def without_function(graph: Graph) -> list[str]:
+    """The registered operators of a graph, bodies of functions included, that no other engine can run."""
+    used = {(node.domain, node.operator) for node in graph.walk()}
+    for function in functions_of(graph):
+        used.update(_operators(function.node))
+    return sorted(
+        f"{domain}::{name}"
+        for domain, name in used
+        if ops.registered(name, domain) and (domain, name) not in _FUNCTIONS
+    )
+
+
 def _operators(nodes: object) -> list[tuple[str, str]]:
     found: list[tuple[str, str]] = []
     for node in nodes:  # type: ignore[attr-defined]
