@@ -213,6 +213,8 @@ def main(arguments: list[str] | None = None) -> int:
     if failed:
         print(f"{release.package.distribution}: {failed} checks failed")
         return 1
+    if options.only:
+        return 0
     print(f"{release.package.distribution}: ready. Tag and upload it with")
     print(f"  git tag --annotate {release.tag} --message {release.tag}")
     print(f"  python -m twine upload {' '.join(str(file) for file in release.files)}")
