@@ -6,9 +6,11 @@ symbolic, where it must be right at other sizes or be refused.
 
 from __future__ import annotations
 
+import onnx
 import pytest
 
 import onemodel_tensors as om
+from onemodel_graph import ArithmeticMode
 from onemodel_kernels.errors import OneModelError
 from onemodel_tensors import functional as F
 from onemodel_trace import TraceErrorKind, TraceException, Tracer
@@ -64,6 +66,37 @@ def test_between_transposes(name, agree):
         assert name == "view", "only a view needs its input's layout"
         return
     agree(with_parameters(Case(name, model, case.inputs), case.inputs), *examples)
+
+
+DTYPES = ("bool", "int8", "uint8", "int32", "int64", "float64", "float16")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", CASES)
+def test_other_element_types(name, dtype, trace):
+    """What runs eagerly is a valid file with the eager bits, or refused by name."""
+    case = CASES[name]
+    given = [
+        (tensor * 3).to(dtype) if position == 0 or tensor.dtype == "float32" else tensor
+        for position, tensor in enumerate(case.examples())
+    ]
+    try:
+        found = case.function(*given)
+    except (OneModelError, TypeError, ValueError):
+        return
+    expected = found if isinstance(found, tuple | list) else (found,)
+    try:
+        traced = trace(with_parameters(case, case.inputs), *given)
+    except TraceException as error:
+        assert error.kind is TraceErrorKind.UNSUPPORTED_OPERATION, error
+        assert dtype in str(error)
+        return
+    onnx.checker.check_model(traced.to_onnx(), full_check=True)
+    outputs = traced.session(ArithmeticMode.EXACT).run([tensor.numpy() for tensor in given])
+    for left, right in zip(expected, outputs, strict=True):
+        array = left.detach().numpy()
+        assert (array.dtype, array.shape) == (right.dtype, right.shape)
+        assert array.tobytes() == right.tobytes()
 
 
 NOT_OPERATORS = {

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from onemodel_kernels import ops
+from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.extents.expression import constant
 from onemodel_trace.graph_value import GraphValue
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
+from onemodel_trace.lowerings.wider import computed_in
 
 
 def _with_kernel_shape(writer: GraphWriter, call: Recorded) -> Any:
@@ -27,6 +29,13 @@ def _resize(writer: GraphWriter, call: Recorded) -> GraphValue:
 
 
 def _pool(writer: GraphWriter, call: Recorded) -> Any:
+    dtype = call.value().dtype
+    if dtype in ("int64", "uint64"):
+        raise TraceException(
+            TraceErrorKind.UNSUPPORTED_OPERATION,
+            f"{call.operator}: ONNX pools floats and 8-bit integers only, these are {dtype}; use "
+            ".double() where the numbers are below 2**53",
+        )
     _keep_pads_apart(writer, call.value())
     spec = ops.get(call.operator)
     return tuple(writer.emit_spec(spec, call.inputs, call.attributes, call.outputs))
@@ -46,10 +55,15 @@ def _keep_pads_apart(writer: GraphWriter, value: GraphValue) -> None:
         node.inputs.append(writer.constants.integers(range(node.outputs[0].rank)))
 
 
+_EXACT_FLOATS = {
+    "int16": "float32", "uint16": "float32", "int32": "float64", "uint32": "float64",
+}  # fmt: skip
+"""Floats that hold every number of an integer type."""
+
 LOWERINGS: dict[str, Lowering] = {
     "Conv": _with_kernel_shape,
     "ConvTranspose": _with_kernel_shape,
-    "MaxPool": _pool,
+    "MaxPool": computed_in(_EXACT_FLOATS, _pool),
     "AveragePool": _pool,
     "Resize": _resize,
 }

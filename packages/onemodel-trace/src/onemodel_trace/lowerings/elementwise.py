@@ -9,6 +9,7 @@ from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.graph_value import GraphValue
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
+from onemodel_trace.lowerings.wider import SINGLE, SMALL_INTEGERS, as_it_is, computed_in
 
 
 def _alias(writer: GraphWriter, call: Recorded) -> GraphValue:
@@ -28,6 +29,23 @@ def _relu(writer: GraphWriter, call: Recorded) -> GraphValue:
         return writer.emit("Relu", x)
     # Consumers have Relu for floats only.
     return writer.emit("Max", x, writer.scalar(0, x))
+
+
+def _neg(writer: GraphWriter, call: Recorded) -> GraphValue:
+    x = call.value()
+    if x.dtype.startswith("uint"):
+        return writer.emit("Sub", writer.scalar(0, x), x)
+    return writer.emit("Neg", x)
+
+
+def _celu(writer: GraphWriter, call: Recorded) -> GraphValue:
+    x, alpha = call.value(), call["alpha"]
+    if x.dtype == "float32":
+        return writer.emit("Celu", x, alpha=alpha)
+    # ONNX has Celu for float32 only.
+    scale, zero = writer.scalar(alpha, x), writer.scalar(0.0, x)
+    below = writer.emit("Mul", scale, writer.emit("Elu", writer.emit("Div", x, scale), alpha=1.0))
+    return writer.emit("Where", writer.emit("LessOrEqual", x, zero), below, x)
 
 
 def _shift(writer: GraphWriter, call: Recorded) -> GraphValue:
@@ -129,15 +147,18 @@ LOWERINGS: dict[str, Lowering] = {
     "Identity": _alias,
     "Cast": _cast,
     "Relu": _relu,
+    "Neg": _neg,
+    "Celu": computed_in(SINGLE, _celu),
     "BitShift": _shift,
-    "Silu": _silu,
+    "Silu": computed_in(SINGLE, _silu),
     "Square": _square,
-    "Rsqrt": _rsqrt,
+    "Rsqrt": computed_in(SINGLE, _rsqrt),
     "Trunc": _trunc,
     "Log2": _scaled_log(2.0),
     "Log10": _scaled_log(10.0),
     "Expm1": _expm1,
     "Log1p": _log1p,
     "Atan2": _atan2,
+    "Pow": computed_in(SMALL_INTEGERS | {"uint32": "int64", "uint64": "int64"}, as_it_is),
     "Clip": _clip,
 }

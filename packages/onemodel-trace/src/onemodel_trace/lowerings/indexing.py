@@ -7,6 +7,7 @@ from typing import Any
 from onemodel_kernels.ops import extents
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
+from onemodel_trace.lowerings.wider import as_it_is, computed_in
 
 
 def _index_add(writer: GraphWriter, call: Recorded) -> Any:
@@ -34,4 +35,20 @@ def _top_k(writer: GraphWriter, call: Recorded) -> Any:
     return writer.emit_many("TopK", 2, call.value(), K=(count,), **attributes)
 
 
-LOWERINGS: dict[str, Lowering] = {"IndexAdd": _index_add, "TopK": _top_k}
+def _one_hot(writer: GraphWriter, call: Recorded) -> Any:
+    """A single index is written as a list of one: ONNX Runtime wants an axis."""
+    indices = call.value()
+    if indices.rank:
+        return as_it_is(writer, call)
+    listed = writer.emit("Unsqueeze", indices, axes=(0,))
+    inputs = [listed, *call.inputs[1:]]
+    attributes = {**call.attributes, "axis": -1}
+    (y,) = as_it_is(writer, Recorded(call.operator, inputs, attributes, 1))
+    return writer.emit("Squeeze", y, axes=(0,))
+
+
+LOWERINGS: dict[str, Lowering] = {
+    "IndexAdd": _index_add,
+    "TopK": computed_in({"bool": "int32"}, _top_k),
+    "OneHot": _one_hot,
+}

@@ -10,6 +10,7 @@ from onemodel_trace.errors import TraceErrorKind, TraceException
 from onemodel_trace.graph_value import GraphValue
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
+from onemodel_trace.lowerings.wider import SINGLE, computed_in
 
 
 def _filled(writer: GraphWriter, number: float, shape: Sequence[Any], like: GraphValue) -> Any:
@@ -81,5 +82,5 @@ LOWERINGS: dict[str, Lowering] = {
     "BatchNormalization": _batch,
     "LayerNormalization": _layer,
     "GroupNormalization": _group,
-    "RMSNormalization": _rms,
+    "RMSNormalization": computed_in(SINGLE, _rms),
 }

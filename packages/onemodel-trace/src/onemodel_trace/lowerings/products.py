@@ -7,6 +7,7 @@ from typing import Any
 from onemodel_kernels.ops import extents
 from onemodel_trace.graph_writer import GraphWriter
 from onemodel_trace.lowerings.registry import Lowering, Recorded
+from onemodel_trace.lowerings.wider import SMALL_INTEGERS, computed_in
 
 
 def _linear(writer: GraphWriter, call: Recorded) -> Any:
@@ -33,4 +34,4 @@ def _matmul(writer: GraphWriter, call: Recorded) -> Any:
     return writer.emit("MatMul", a, b)
 
 
-LOWERINGS: dict[str, Lowering] = {"Linear": _linear, "MatMul": _matmul}
+LOWERINGS: dict[str, Lowering] = {"Linear": _linear, "MatMul": computed_in(SMALL_INTEGERS, _matmul)}

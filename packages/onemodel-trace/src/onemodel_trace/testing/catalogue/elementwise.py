@@ -114,6 +114,7 @@ CASES: list[Case] = [
             "neg: integers": lambda i: -i,
             "abs: integers": lambda i: (i - 2).abs(),
             "relu: integers": lambda i: F.relu(i - 2),
+            "one_hot: one index": lambda x: F.one_hot(x[0, 0], 7),
             "one_hot": lambda i: F.one_hot(i, 5),
             "embedding": lambda i: F.embedding(i, om.arange(8, dtype="float32").reshape(4, 2)),
             "embedding_bag": lambda i: F.embedding_bag(
