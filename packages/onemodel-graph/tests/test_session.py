@@ -247,6 +247,7 @@ def test_memory_is_bounded_over_many_shapes():
     assert len(session._planned.plans) == 4
 
 
+@pytest.mark.slow
 def test_memory_is_flat_over_a_thousand_shapes():
     """Bytes of the process after many shapes, not only entries of caches."""
     resource = pytest.importorskip("resource")
