@@ -16,6 +16,7 @@ import tempfile
 from pathlib import Path
 
 import nox
+from filelock import FileLock
 
 ROOT = Path(__file__).resolve().parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -67,17 +68,18 @@ def environment() -> dict[str, str]:
 
 def build_wheel(session: nox.Session, source: Path, folder: Path) -> str:
     """The wheel of a source folder, built into ``folder`` unless it is there."""
-    if not list(folder.glob("*.whl")):
-        # Sessions that run at the same time see the folder with its wheel or not at all.
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent) as part:
-            session.run(
-                "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", part,
-                str(source), env=environment(),
-            )  # fmt: skip
-            folder.mkdir(exist_ok=True)
-            for file in Path(part).glob("*.whl"):
-                file.replace(folder / file.name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Sessions that run at the same time would build in the same target folder of cargo.
+    with FileLock(folder.parent / ".lock"):
+        if not list(folder.glob("*.whl")):
+            with tempfile.TemporaryDirectory(dir=folder.parent) as part:
+                session.run(
+                    "python", "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", part,
+                    str(source), env=environment(),
+                )  # fmt: skip
+                folder.mkdir(exist_ok=True)
+                for file in Path(part).glob("*.whl"):
+                    file.replace(folder / file.name)
     return str(next(folder.glob("*.whl")))
 
 
