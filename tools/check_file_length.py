@@ -16,7 +16,9 @@ LIMIT = 600
 SUFFIXES = {".py", ".pyi", ".rs"}
 
 #: path → why it may be longer
-ALLOWED: dict[str, str] = {}
+ALLOWED: dict[str, str] = {
+    "packages/onemodel-tensors/src/onemodel_tensors/__init__.py": "one table of public names",
+}
 
 
 def source_files(root: Path) -> list[Path]:
