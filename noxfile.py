@@ -371,11 +371,13 @@ def bench_crate(session: nox.Session) -> None:
 
 @nox.session(name="fuzz-trace")
 def fuzz_trace(session: nox.Session) -> None:
-    """Thousands of random shape programs: traced once, each refused or right at every size."""
+    """Thousands of random programs and chains of operators: each refused or right at every size."""
     trace = PACKAGES["trace"]
     install(session, (trace.name,), *trace.test_requirements)
-    programs = f"{trace.test_folder}/test_shape_programs.py"
-    run_pytest(session, programs, "--hypothesis-profile=thousands", *session.posargs)
+    tests = [
+        f"{trace.test_folder}/test_{name}.py" for name in ("shape_programs", "operator_chains")
+    ]
+    run_pytest(session, *tests, "--hypothesis-profile=thousands", *session.posargs)
 
 
 @nox.session(default=False, venv_backend="none")
