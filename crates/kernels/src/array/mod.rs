@@ -7,7 +7,7 @@ mod strided;
 mod views;
 
 pub use shape::{
-    Dims, MAX_RANK, Strides, broadcast, contiguous_strides, element_count, normalize_axis,
+    Dims, MAX_RANK, Strides, broadcast, contiguous_strides, element_count, normalize_axis, reach,
 };
 pub use storage::{ALIGNMENT, Storage};
 pub use strided::{StridedLoop, broadcast_strides, copy_elements};
@@ -306,12 +306,10 @@ impl Array {
         if self.size == 0 {
             return (0, 0);
         }
-        let (mut low, mut high) = (self.offset as isize, self.offset as isize);
-        for (&d, &s) in self.meta.shape.iter().zip(&self.strides) {
-            let reach = (d as isize - 1) * s;
-            if reach < 0 { low += reach } else { high += reach }
-        }
-        (low as usize * self.meta.dtype.size(), (high as usize + 1) * self.meta.dtype.size())
+        let (low, high) = reach(&self.meta.shape, &self.strides);
+        let at =
+            |element: isize| (self.offset as isize + element) as usize * self.meta.dtype.size();
+        (at(low), at(high + 1))
     }
 
     /// Whether the two arrays may share elements.

@@ -97,3 +97,17 @@ pub fn normalize_axis(operator: &str, axis: i64, rank: usize) -> Result<usize> {
         ))
     }
 }
+
+/// The offsets of the lowest and the highest element from the first one; zeros if there is none.
+#[must_use]
+pub fn reach(shape: &[usize], strides: &[isize]) -> (isize, isize) {
+    let (mut low, mut high) = (0, 0);
+    if shape.contains(&0) {
+        return (low, high);
+    }
+    for (&d, &s) in shape.iter().zip(strides) {
+        let reach = (d as isize - 1) * s;
+        if reach < 0 { low += reach } else { high += reach }
+    }
+    (low, high)
+}

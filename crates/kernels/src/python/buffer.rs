@@ -1,6 +1,6 @@
 //! The buffer protocol in both directions, and NumPy through it.
 
-use crate::array::{Array, Dims, Storage, Strides, element_count};
+use crate::array::{Array, Dims, Storage, Strides, element_count, reach};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::python::array::PyArray;
@@ -225,13 +225,7 @@ pub fn from_exporter(source: &Bound<'_, PyAny>, special: Option<DType>) -> PyRes
     let strides: Strides = byte_strides.iter().map(|s| s / itemsize as isize).collect();
     let size = element_count(FROM_NUMPY, &shape, dtype).map_err(raise)?;
     let readonly = view.readonly != 0;
-    let (mut low, mut high) = (0isize, 0isize);
-    if size > 0 {
-        for (&d, &s) in shape.iter().zip(&strides) {
-            let reach = (d as isize - 1) * s;
-            if reach < 0 { low += reach } else { high += reach }
-        }
-    }
+    let (low, high) = reach(&shape, &strides);
     let count = if size == 0 { 0 } else { (high - low + 1) as usize };
     // SAFETY: strides reach from the first element down to `low`, all inside the exporter's memory.
     let start = unsafe { view.buf.cast::<u8>().offset(low * itemsize as isize) };

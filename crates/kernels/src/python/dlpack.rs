@@ -1,6 +1,6 @@
 //! DLPack in both directions, by the layout of dlpack.h (versions 0.8 and 1.0).
 
-use crate::array::{Array, Storage};
+use crate::array::{Array, Storage, reach};
 use crate::compiled::code;
 use crate::dtype::DType;
 use crate::error::Error;
@@ -243,13 +243,7 @@ pub fn import(source: &Bound<'_, PyAny>) -> PyResult<Array> {
         numbers(tensor.strides).into_iter().map(|s| s as isize).collect()
     };
     let size = crate::array::element_count(OP, &shape, dtype).map_err(raise)?;
-    let (mut low, mut high) = (0isize, 0isize);
-    if size > 0 {
-        for (&d, &s) in shape.iter().zip(&strides) {
-            let reach = (d as isize - 1) * s;
-            if reach < 0 { low += reach } else { high += reach }
-        }
-    }
+    let (low, high) = reach(&shape, &strides);
     let count = if size == 0 { 0 } else { (high - low + 1) as usize };
     let at = tensor.byte_offset as isize + low * dtype.size() as isize;
     let start = tensor.data.cast::<u8>().wrapping_offset(at);
