@@ -13,16 +13,16 @@ const LN2_LOW: f32 = -2.121_944_4e-4;
 const MAGIC: f32 = 12_582_912.0;
 const Q: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_262, 0.008_368_674, 0.001_382_103_8];
 
-/// n and t = e^r - 1 with x = n ln 2 + r, for |x| below about 100.
+/// n, as an integer and a float, and t = e^r - 1 with x = n ln 2 + r, for |x| below about 100.
 #[inline(always)]
-fn reduced<S: Simd>(s: S, x: S::F) -> (S::I, S::F) {
+fn reduced<S: Simd>(s: S, x: S::F) -> (S::I, S::F, S::F) {
     let magic = s.splat(MAGIC);
     let shifted = s.fma(x, s.splat(LOG2_E), magic);
     let n = s.sub(shifted, magic);
     let r = s.fma(n, s.splat(-LN2_HIGH), x);
     let r = s.fma(n, s.splat(-LN2_LOW), r);
     let t = s.fma(s.mul(r, r), polynomial(s, r, Q), r);
-    (s.sub_i(s.bits(shifted), s.splat_i(MAGIC.to_bits().cast_signed())), t)
+    (s.sub_i(s.bits(shifted), s.splat_i(MAGIC.to_bits().cast_signed())), n, t)
 }
 
 /// 2^n for -126 <= n <= 127.
@@ -34,7 +34,7 @@ fn scale<S: Simd>(s: S, n: S::I) -> S::F {
 /// e^x for -87 <= x <= 88 (outside: unspecified), as [`exp`] there.
 #[inline(always)]
 pub(super) fn exp_inside<S: Simd>(s: S, x: S::F) -> S::F {
-    let (n, t) = reduced(s, x);
+    let (n, _, t) = reduced(s, x);
     s.mul(s.add(s.splat(1.0), t), scale(s, n))
 }
 
@@ -42,15 +42,22 @@ pub(super) fn exp_inside<S: Simd>(s: S, x: S::F) -> S::F {
 #[inline(always)]
 pub fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     let x = s.at_most(s.at_least(x, s.splat(-104.0)), s.splat(89.0));
-    let (n, t) = reduced(s, x);
-    s.scale_by_power(s.add(s.splat(1.0), t), n)
+    let (n, whole, t) = reduced(s, x);
+    s.scale_by_power(s.add(s.splat(1.0), t), n, whole)
+}
+
+/// e^x for x <= 0 or NaN (above 89: unspecified), as [`exp`] there.
+#[inline(always)]
+pub fn exp_of_nonpositive<S: Simd>(s: S, x: S::F) -> S::F {
+    let (n, whole, t) = reduced(s, s.at_least(x, s.splat(-104.0)));
+    s.scale_by_power(s.add(s.splat(1.0), t), n, whole)
 }
 
 /// e^x - 1 without cancellation.
 #[inline(always)]
 pub fn expm1<S: Simd>(s: S, x: S::F) -> S::F {
     let a = s.at_most(s.at_least(x, s.splat(-20.0)), s.splat(89.0));
-    let (n, t) = reduced(s, a);
+    let (n, _, t) = reduced(s, a);
     // Half of the result, so that n = 128 does not overflow before the end.
     let half = scale(s, s.sub_i(n, s.splat_i(1)));
     let y = s.fma(half, t, s.sub(half, s.splat(0.5)));
@@ -64,9 +71,9 @@ pub fn expm1<S: Simd>(s: S, x: S::F) -> S::F {
 pub fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     let (one, zero) = (s.splat(1.0), s.splat(0.0));
     let a = s.neg(s.abs(x));
-    let (n, t) = reduced(s, s.at_least(a, s.splat(-104.0)));
+    let (n, whole, t) = reduced(s, s.at_least(a, s.splat(-104.0)));
     let p = s.add(one, t);
-    let z = s.scale_by_power(p, n);
+    let z = s.scale_by_power(p, n, whole);
     // Below -80 the second part is far below anything that shows.
     let z_low = s.mul(s.sub(t, s.sub(p, one)), scale(s, n));
     let z_low = s.select(s.lt(a, s.splat(-80.0)), zero, z_low);

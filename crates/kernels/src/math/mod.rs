@@ -21,7 +21,7 @@ pub use circular::{
     tan_moderate, tan_of_f32,
 };
 pub use error_function::{erf, erf_f64};
-pub use exponential::{exp, exp_f64, expm1, expm1_f64, sigmoid, sigmoid_f64};
+pub use exponential::{exp, exp_f64, exp_of_nonpositive, expm1, expm1_f64, sigmoid, sigmoid_f64};
 pub use hyperbolic::{
     acosh_f64, asinh_f64, atanh_f64, cosh_f64, sinh_f64, softplus, softplus_f64, tanh, tanh_f64,
 };

@@ -322,7 +322,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn load_d(self, p: *const f64) -> Self::D {
         // SAFETY: the caller's 16 elements; the CPU as in `registers`.
-        unsafe { std::array::from_fn(|k| _mm256_loadu_pd(p.add(4 * k))) }
+        unsafe {
+            [
+                _mm256_loadu_pd(p),
+                _mm256_loadu_pd(p.add(4)),
+                _mm256_loadu_pd(p.add(8)),
+                _mm256_loadu_pd(p.add(12)),
+            ]
+        }
     }
     #[inline(always)]
     unsafe fn store_d(self, p: *mut f64, v: Self::D) {
@@ -340,23 +347,48 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn add_d(self, a: Self::D, b: Self::D) -> Self::D {
-        registers!(std::array::from_fn(|k| _mm256_add_pd(a[k], b[k])))
+        registers!([
+            _mm256_add_pd(a[0], b[0]),
+            _mm256_add_pd(a[1], b[1]),
+            _mm256_add_pd(a[2], b[2]),
+            _mm256_add_pd(a[3], b[3])
+        ])
     }
     #[inline(always)]
     fn sub_d(self, a: Self::D, b: Self::D) -> Self::D {
-        registers!(std::array::from_fn(|k| _mm256_sub_pd(a[k], b[k])))
+        registers!([
+            _mm256_sub_pd(a[0], b[0]),
+            _mm256_sub_pd(a[1], b[1]),
+            _mm256_sub_pd(a[2], b[2]),
+            _mm256_sub_pd(a[3], b[3])
+        ])
     }
     #[inline(always)]
     fn mul_d(self, a: Self::D, b: Self::D) -> Self::D {
-        registers!(std::array::from_fn(|k| _mm256_mul_pd(a[k], b[k])))
+        registers!([
+            _mm256_mul_pd(a[0], b[0]),
+            _mm256_mul_pd(a[1], b[1]),
+            _mm256_mul_pd(a[2], b[2]),
+            _mm256_mul_pd(a[3], b[3])
+        ])
     }
     #[inline(always)]
     fn div_d(self, a: Self::D, b: Self::D) -> Self::D {
-        registers!(std::array::from_fn(|k| _mm256_div_pd(a[k], b[k])))
+        registers!([
+            _mm256_div_pd(a[0], b[0]),
+            _mm256_div_pd(a[1], b[1]),
+            _mm256_div_pd(a[2], b[2]),
+            _mm256_div_pd(a[3], b[3])
+        ])
     }
     #[inline(always)]
     fn fma_d(self, a: Self::D, b: Self::D, c: Self::D) -> Self::D {
-        registers!(std::array::from_fn(|k| _mm256_fmadd_pd(a[k], b[k], c[k])))
+        registers!([
+            _mm256_fmadd_pd(a[0], b[0], c[0]),
+            _mm256_fmadd_pd(a[1], b[1], c[1]),
+            _mm256_fmadd_pd(a[2], b[2], c[2]),
+            _mm256_fmadd_pd(a[3], b[3], c[3])
+        ])
     }
     #[inline(always)]
     fn widen(self, a: Self::F) -> Self::D {

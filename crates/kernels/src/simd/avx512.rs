@@ -247,9 +247,9 @@ impl Simd for Avx512 {
         registers!(_mm512_cvtepi32_ps(a))
     }
     #[inline(always)]
-    fn scale_by_power(self, a: Self::F, n: Self::I) -> Self::F {
+    fn scale_by_power(self, a: Self::F, _: Self::I, whole: Self::F) -> Self::F {
         // The instruction has the same single rounding.
-        registers!(_mm512_scalef_ps(a, _mm512_cvtepi32_ps(n)))
+        registers!(_mm512_scalef_ps(a, whole))
     }
     #[inline(always)]
     fn splat_d(self, x: f64) -> Self::D {
@@ -320,6 +320,30 @@ impl Simd for Avx512 {
             let four = _mm256_add_pd(low, _mm512_extractf64x4_pd::<1>(eight));
             let two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd::<1>(four));
             _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)))
+        }
+    }
+    #[inline(always)]
+    fn tree_add(self, v: Self::F) -> f32 {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
+        unsafe {
+            let low = _mm512_castps512_ps256(v);
+            let eight = _mm256_add_ps(low, _mm512_extractf32x8_ps::<1>(v));
+            let low = _mm256_castps256_ps128(eight);
+            let four = _mm_add_ps(low, _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_shuffle_ps::<1>(two, two)))
+        }
+    }
+    #[inline(always)]
+    fn tree_max_of_numbers(self, v: Self::F) -> f32 {
+        // SAFETY: the CPU as in `registers`; no memory is touched.
+        unsafe {
+            let low = _mm512_castps512_ps256(v);
+            let eight = _mm256_max_ps(low, _mm512_extractf32x8_ps::<1>(v));
+            let low = _mm256_castps256_ps128(eight);
+            let four = _mm_max_ps(low, _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps::<1>(two, two)))
         }
     }
     #[inline(always)]

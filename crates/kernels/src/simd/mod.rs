@@ -255,9 +255,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn to_int(self, a: Self::F) -> Self::I;
     fn from_int(self, a: Self::I) -> Self::F;
     /// `a * 2^n` rounded once, for 1 <= |a| <= 2 and -252 <= n <= 254: two steps of which the first
-    /// is exact.
+    /// is exact. `whole` is n as a float.
     #[inline(always)]
-    fn scale_by_power(self, a: Self::F, n: Self::I) -> Self::F {
+    fn scale_by_power(self, a: Self::F, n: Self::I, whole: Self::F) -> Self::F {
+        let _ = whole;
         let bias = self.splat_i(127);
         let half = self.shr_i::<1>(n);
         let rest = self.sub_i(n, half);
@@ -310,6 +311,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     #[inline(always)]
     fn relu(self, x: Self::F) -> Self::F {
         self.at_least(x, self.splat(0.0))
+    }
+
+    /// The maximum of lanes without NaN; of zeros of both signs either.
+    #[inline(always)]
+    fn tree_max_of_numbers(self, v: Self::F) -> f32 {
+        self.tree_max(v)
     }
 
     /// The fixed tree: lanes l and l + 8, then + 4, + 2, + 1.
