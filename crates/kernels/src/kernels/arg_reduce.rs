@@ -6,10 +6,11 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::blocks::{Slot, Source};
-use crate::kernels::fold::{Rows, Store, fold_row, widened};
+use crate::kernels::fold::{Rows, Store, Tiles, fold_row, widened};
 use crate::kernels::number::{Number, for_number};
 use crate::kernels::reduce::{Maximum, Minimum};
 use crate::parallel;
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -77,6 +78,33 @@ impl Kernel for ArgExtremum {
 
 impl ArgExtremum {
     fn find<T: Number + Store>(&self, rows: &Rows, out: &Array) {
+        match rows.tiles() {
+            Some(tiles) if u32::try_from(rows.count).is_ok() => {
+                self.find_side_by_side::<T>(rows, tiles, out);
+            }
+            _ => self.find_rows::<T>(rows, out),
+        }
+    }
+
+    fn find_side_by_side<T: Number + Store>(&self, rows: &Rows, tiles: Tiles, out: &Array) {
+        let (largest, last) = (self.largest, self.last);
+        rows.for_each_tile::<T>(tiles, TILE, &|first, n, base, steps| {
+            let (mut best, mut places) = ([T::ZERO; TILE], [0u32; TILE]);
+            let (best, places) = (&mut best[..n], &mut places[..n]);
+            let mut row = 0;
+            steps.batches(|offsets| {
+                let (best, places) = (&mut *best, &mut *places);
+                vectorized(Columns { base, offsets, row, best, places, largest, last });
+                row += offsets.len() as u32;
+            });
+            for (i, &place) in places.iter().enumerate() {
+                // SAFETY: each output is stored by one part.
+                unsafe { i64::from(place).store(out, first + i) };
+            }
+        });
+    }
+
+    fn find_rows<T: Number + Store>(&self, rows: &Rows, out: &Array) {
         parallel::for_ranges(rows.outputs, rows.grain(), |range| {
             let source = Source::rows(&rows.view);
             let mut slot = Slot::new();
@@ -100,5 +128,43 @@ impl ArgExtremum {
                 unsafe { (found.unwrap_or(0) as i64).store(out, i) };
             }
         });
+    }
+}
+
+/// Outputs that are found side by side.
+const TILE: usize = 64;
+
+/// Some rows of outputs side by side, from row number `row` on, after the best so far.
+struct Columns<'a, T> {
+    base: *const T,
+    offsets: &'a [isize],
+    row: u32,
+    best: &'a mut [T],
+    places: &'a mut [u32],
+    largest: bool,
+    last: bool,
+}
+
+impl<T: Number> PlainLoop for Columns<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let n = self.best.len();
+        for (row, offset) in (self.row..).zip(self.offsets) {
+            // SAFETY: `n` neighbouring elements of the array.
+            let x = unsafe { std::slice::from_raw_parts(self.base.offset(*offset), n) };
+            if row == 0 {
+                self.best.copy_from_slice(x);
+                continue;
+            }
+            let (largest, last) = (self.largest, self.last);
+            for ((x, best), place) in x.iter().zip(&mut *self.best).zip(&mut *self.places) {
+                let (a, b) = if largest { (*best, *x) } else { (*x, *best) };
+                let better = if last { a <= b } else { a < b };
+                let take = better | x.is_nan() & !best.is_nan();
+                *best = if take { *x } else { *best };
+                *place = if take { row } else { *place };
+            }
+        }
     }
 }

@@ -11,10 +11,14 @@ use crate::error::Result;
 use crate::kernels::blocks::{Slot, Source, computed};
 use crate::kernels::cast::to_odd_f32;
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::kernels::gemm::matrix::Shared;
+use crate::kernels::gemm::transpose::gather_columns;
 use crate::parallel;
-use crate::simd::{LANES, PlainLoop, vectorized};
+use crate::simd::{LANES, PlainLoop, vectorized, vectorized_wide};
 use half::{bf16, f16};
 use std::borrow::Cow;
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 /// How elements are folded.
@@ -35,6 +39,18 @@ pub(crate) trait Store: Copy {
     /// # Safety
     /// `index` lies inside the contiguous array, which nobody else writes there.
     unsafe fn store(self, out: &Array, index: usize);
+
+    /// Stores neighbours from `index` on.
+    ///
+    /// # Safety
+    /// As for one.
+    #[inline(always)]
+    unsafe fn store_all(values: &[Self], out: &Array, index: usize) {
+        for (i, value) in values.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { value.store(out, index + i) };
+        }
+    }
 }
 
 impl Store for f64 {
@@ -52,6 +68,22 @@ impl Store for f64 {
             }
         }
     }
+
+    #[inline(always)]
+    unsafe fn store_all(values: &[Self], out: &Array, index: usize) {
+        if out.dtype() == DType::F32 {
+            let to = out.as_mut_ptr::<f32>();
+            for (i, value) in values.iter().enumerate() {
+                // SAFETY: the caller's promise.
+                unsafe { *to.add(index + i) = *value as f32 };
+            }
+            return;
+        }
+        for (i, value) in values.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { value.store(out, index + i) };
+        }
+    }
 }
 
 impl Store for f32 {
@@ -66,6 +98,20 @@ impl Store for f32 {
             }
         }
     }
+
+    #[inline(always)]
+    unsafe fn store_all(values: &[Self], out: &Array, index: usize) {
+        if out.dtype() == DType::F32 {
+            let to = out.as_mut_ptr::<f32>();
+            // SAFETY: the caller's promise.
+            unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), to.add(index), values.len()) }
+            return;
+        }
+        for (i, value) in values.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe { value.store(out, index + i) };
+        }
+    }
 }
 
 macro_rules! store {
@@ -75,6 +121,13 @@ macro_rules! store {
             unsafe fn store(self, out: &Array, index: usize) {
                 // SAFETY: the caller's promise.
                 unsafe { *out.as_mut_ptr::<$t>().add(index) = self }
+            }
+
+            #[inline(always)]
+            unsafe fn store_all(values: &[Self], out: &Array, index: usize) {
+                let to = out.as_mut_ptr::<$t>();
+                // SAFETY: the caller's promise.
+                unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), to.add(index), values.len()) }
             }
         }
     )*};
@@ -129,6 +182,34 @@ impl Rows {
         let row = inner(self.kept..shape.len())?;
         (strides[column] == 1 && strides[row] != 1).then_some(shape[column])
     }
+
+    /// How many outputs are folded together, side by side; `None` for one row after the other.
+    pub(crate) fn tiles(&self) -> Option<Tiles> {
+        match self.columns() {
+            Some(width) if width >= 4 && self.count > 1 => Some(Tiles::Neighbours(width)),
+            _ if (2..=SHORT).contains(&self.count)
+                && self.outputs >= LANES
+                && self.view.is_contiguous() =>
+            {
+                Some(Tiles::Turned)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The most elements of a row for which many rows are turned into columns.
+const SHORT: usize = 32;
+/// How many rows are turned at a time.
+const TURNED: usize = 64;
+
+/// Outputs that are folded side by side.
+#[derive(Clone, Copy)]
+pub(crate) enum Tiles {
+    /// So many outputs are neighbours in memory.
+    Neighbours(usize),
+    /// Short rows that follow each other are turned into columns first.
+    Turned,
 }
 
 /// Folds every row of `rows` into `out`.
@@ -136,9 +217,9 @@ pub(crate) fn fold<T: Element, F: Fold<T>>(f: F, rows: &Rows, out: &Array) {
     if rows.outputs == 0 {
         return;
     }
-    match rows.columns() {
-        Some(width) if width >= 4 && rows.count > 1 => fold_columns::<T, F>(f, rows, width, out),
-        _ => parallel::for_ranges(rows.outputs, rows.grain(), |range| {
+    match rows.tiles() {
+        Some(tiles) => fold_columns::<T, F>(f, rows, tiles, out),
+        None => parallel::for_ranges(rows.outputs, rows.grain(), |range| {
             fold_rows::<T, F>(f, rows, range, out);
         }),
     }
@@ -164,7 +245,8 @@ pub(crate) fn fold_row<T: Element, F: Fold<T>>(
 ) -> F::Out {
     let mut lanes = [f.start(); LANES];
     source.pieces::<T>(output * count, count, slot, |x| {
-        vectorized(Piece { f, lanes: &mut lanes, x });
+        let piece = Piece { f, lanes: &mut lanes, x };
+        if F::ANY_ORDER { vectorized_wide(piece) } else { vectorized(piece) }
     });
     f.finish(tree(f, lanes), count)
 }
@@ -212,31 +294,83 @@ impl<T: Copy, F: Fold<T>> PlainLoop for Piece<'_, T, F> {
 
 /// Outputs whose lanes are kept at a time: 16 lanes of f64 for each fit the first cache.
 const TILE: usize = 128;
+/// The same where one lane is enough: long pieces of rows are read at the speed of memory.
+const WIDE_TILE: usize = 1024;
 
-fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, width: usize, out: &Array) {
-    rows.for_each_tile::<T>(width, TILE, &|first, n, base, steps| {
+fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, tiles: Tiles, out: &Array) {
+    let store = |lanes: &[F::Acc], first: usize| {
+        for (lanes, at) in lanes.chunks(LANES).zip((first..).step_by(LANES)) {
+            let mut results = [f.finish(f.start(), rows.count); LANES];
+            for (result, acc) in results.iter_mut().zip(lanes) {
+                *result = f.finish(*acc, rows.count);
+            }
+            // SAFETY: each output is stored by one part.
+            unsafe { Store::store_all(&results[..lanes.len()], out, at) };
+        }
+    };
+    if F::ANY_ORDER {
+        rows.for_each_tile::<T>(tiles, WIDE_TILE, &|first, n, base, steps| {
+            let mut lanes = [const { MaybeUninit::<F::Acc>::uninit() }; WIDE_TILE];
+            let lanes: *mut F::Acc = lanes.as_mut_ptr().cast();
+            // SAFETY: the first `n` of the tile, written here.
+            let lanes = unsafe {
+                (0..n).for_each(|i| lanes.add(i).write(f.start()));
+                std::slice::from_raw_parts_mut(lanes, n)
+            };
+            steps.batches(|offsets| vectorized_wide(WideColumns { f, base, offsets, lanes }));
+            store(lanes, first);
+        });
+        return;
+    }
+    rows.for_each_tile::<T>(tiles, TILE, &|first, n, base, steps| {
         let mut lanes = [f.start(); LANES * TILE];
         let lanes = &mut lanes[..LANES * n];
-        vectorized(Columns { f, base, steps, n, lanes });
-        for (i, acc) in lanes[..n].iter().enumerate() {
-            // SAFETY: each output is stored by one part.
-            unsafe { f.finish(*acc, rows.count).store(out, first + i) };
-        }
+        steps.batches(|offsets| vectorized(Columns { f, base, offsets, n, lanes }));
+        vectorized(Merge::<T, F> { f, n, lanes, of: PhantomData });
+        store(&lanes[..n], first);
     });
 }
 
-/// A body for some neighbouring outputs: the first one's number, how many, the address of the first
+/// A body for some outputs side by side: the first one's number, how many, the address of the first
 /// row's elements, and the offsets of all rows from there.
 type TileBody<'a, T> = dyn Fn(usize, usize, *const T, &Offsets) + Sync + 'a;
 
 impl Rows {
-    /// Splits outputs that are neighbours in memory, `width` at a time, into tiles.
+    /// Splits the outputs into tiles of at most `tile`.
     pub(crate) fn for_each_tile<T: Element>(
         &self,
-        width: usize,
+        tiles: Tiles,
         tile: usize,
         body: &TileBody<'_, T>,
     ) {
+        match tiles {
+            Tiles::Neighbours(width) => self.for_each_column_tile(width, tile, body),
+            Tiles::Turned => self.for_each_turned(tile.min(TURNED), body),
+        }
+    }
+
+    fn for_each_turned<T: Element>(&self, tile: usize, body: &TileBody<'_, T>) {
+        let count = self.count;
+        let steps = offsets(&[count], &[TURNED as isize]);
+        let base = Shared::new(self.view.as_ptr::<T>());
+        let grain = (CHEAP / (count * tile)).max(1);
+        parallel::for_ranges(self.outputs.div_ceil(tile), grain, |range| {
+            let mut turned = [const { MaybeUninit::<T>::uninit() }; SHORT * TURNED];
+            let to: *mut T = turned.as_mut_ptr().cast();
+            for part in range {
+                let first = part * tile;
+                let n = tile.min(self.outputs - first);
+                // SAFETY: rows of the contiguous array, and room for SHORT columns of TURNED.
+                unsafe {
+                    let column = |j: usize| base.get().add((first + j) * count);
+                    gather_columns(to, TURNED, n, count, false, column);
+                }
+                body(first, n, to, &steps);
+            }
+        });
+    }
+
+    fn for_each_column_tile<T: Element>(&self, width: usize, tile: usize, body: &TileBody<'_, T>) {
         let tiles = width.div_ceil(tile);
         let (shape, strides) = (self.view.shape(), self.view.strides());
         let outer = self.outputs / width;
@@ -249,26 +383,18 @@ impl Rows {
         }
         let starts = offsets(&outer_shape, &outer_strides);
         let steps = offsets(&shape[self.kept..], &strides[self.kept..]);
-        let base = SendPtr(self.view.as_ptr::<T>());
+        let base = Shared::new(self.view.as_ptr::<T>());
         let grain = (CHEAP / (self.count * width.min(tile)).max(1)).max(1);
         parallel::for_ranges(outer * tiles, grain, |range| {
-            let base = &base;
             for part in range {
                 let (group, first) = (part / tiles, part % tiles * tile);
                 // SAFETY: inside the array.
-                let from = unsafe { base.0.offset(starts.at(group) + first as isize) };
+                let from = unsafe { base.get().offset(starts.at(group) + first as isize) };
                 body(group * width + first, tile.min(width - first), from, &steps);
             }
         });
     }
 }
-
-#[derive(Clone, Copy)]
-struct SendPtr<T>(*const T);
-// SAFETY: only read while the array it came from is borrowed.
-unsafe impl<T> Send for SendPtr<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for SendPtr<T> {}
 
 /// The offsets of the elements of some axes in row-major order.
 pub(crate) struct Offsets {
@@ -289,22 +415,63 @@ impl Offsets {
         found
     }
 
-    #[inline(always)]
-    pub(crate) fn for_each(&self, mut body: impl FnMut(isize)) {
+    /// Calls `body` with the offsets in order, of which all parts but the last have a multiple of 16.
+    pub(crate) fn batches(&self, mut body: impl FnMut(&[isize])) {
+        let mut offsets = [0; 16 * LANES];
+        let mut held = 0;
         let (inner, step) = (self.walk.inner, self.walk.inner_strides[0]);
         self.walk.for_each(0, self.walk.runs(), |[offset]| {
             for i in 0..inner as isize {
-                body(offset + i * step);
+                offsets[held] = offset + i * step;
+                held += 1;
+                if held == offsets.len() {
+                    body(&offsets);
+                    held = 0;
+                }
             }
         });
+        if held > 0 {
+            body(&offsets[..held]);
+        }
     }
 }
 
-/// Folds `n` neighbouring outputs; the result ends in lane 0, that is `lanes[..n]`.
+/// Folds some rows of outputs side by side, of which every order gives the same bits.
+struct WideColumns<'a, T, F: Fold<T>> {
+    f: F,
+    base: *const T,
+    offsets: &'a [isize],
+    lanes: &'a mut [F::Acc],
+}
+
+impl<T: Copy, F: Fold<T>> PlainLoop for WideColumns<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (f, n) = (self.f, self.lanes.len());
+        let (fours, rest) = self.offsets.as_chunks::<4>();
+        // SAFETY: `n` neighbouring elements of the array.
+        let row = |o: isize| unsafe { std::slice::from_raw_parts(self.base.offset(o), n) };
+        for o in fours {
+            let x = [row(o[0]), row(o[1]), row(o[2]), row(o[3])];
+            for i in 0..n {
+                let acc = f.step(f.step(self.lanes[i], x[0][i]), x[1][i]);
+                self.lanes[i] = f.step(f.step(acc, x[2][i]), x[3][i]);
+            }
+        }
+        for o in rest {
+            for (acc, x) in self.lanes.iter_mut().zip(row(*o)) {
+                *acc = f.step(*acc, *x);
+            }
+        }
+    }
+}
+
+/// Folds some rows of `n` outputs side by side into their lanes, which lie `n` apart.
 struct Columns<'a, T, F: Fold<T>> {
     f: F,
     base: *const T,
-    steps: &'a Offsets,
+    offsets: &'a [isize],
     n: usize,
     lanes: &'a mut [F::Acc],
 }
@@ -314,15 +481,30 @@ impl<T: Copy, F: Fold<T>> PlainLoop for Columns<'_, T, F> {
     #[inline(always)]
     fn run(self) {
         let (f, n) = (self.f, self.n);
-        let mut lane = 0;
-        self.steps.for_each(|offset| {
+        for (row, offset) in self.offsets.iter().enumerate() {
             // SAFETY: `n` neighbouring elements of the array.
-            let x = unsafe { std::slice::from_raw_parts(self.base.offset(offset), n) };
+            let x = unsafe { std::slice::from_raw_parts(self.base.offset(*offset), n) };
+            let lane = row % LANES;
             for (acc, x) in self.lanes[lane * n..(lane + 1) * n].iter_mut().zip(x) {
                 *acc = f.step(*acc, *x);
             }
-            lane = (lane + 1) % LANES;
-        });
+        }
+    }
+}
+
+/// Merges the lanes, which lie `n` apart, into the first.
+struct Merge<'a, T, F: Fold<T>> {
+    f: F,
+    n: usize,
+    lanes: &'a mut [F::Acc],
+    of: PhantomData<T>,
+}
+
+impl<T: Copy, F: Fold<T>> PlainLoop for Merge<'_, T, F> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let (f, n) = (self.f, self.n);
         let mut width = LANES / 2;
         while width > 0 {
             let (low, high) = self.lanes.split_at_mut(width * n);

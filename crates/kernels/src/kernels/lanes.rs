@@ -21,6 +21,8 @@ pub(crate) trait Lane: Number {
     fn v_mul<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
     fn v_fma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
     fn v_abs<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
+    fn v_div<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
+    fn v_sqrt<S: Simd>(s: S, a: Self::V<S>) -> Self::V<S>;
     /// Exact.
     fn widen<S: Simd>(s: S, v: Self::V<S>) -> S::D;
 
@@ -92,6 +94,14 @@ impl Lane for f32 {
         s.abs(a)
     }
     #[inline(always)]
+    fn v_div<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
+        s.div(a, b)
+    }
+    #[inline(always)]
+    fn v_sqrt<S: Simd>(s: S, a: S::F) -> S::F {
+        s.sqrt(a)
+    }
+    #[inline(always)]
     fn widen<S: Simd>(s: S, v: S::F) -> S::D {
         s.widen(v)
     }
@@ -145,6 +155,19 @@ impl Lane for f64 {
         s.fma_d(a, b, c)
     }
     #[inline(always)]
+    fn v_div<S: Simd>(s: S, a: S::D, b: S::D) -> S::D {
+        s.div_d(a, b)
+    }
+    #[inline(always)]
+    fn v_sqrt<S: Simd>(s: S, a: S::D) -> S::D {
+        let mut lanes = s.to_array_d(a);
+        for x in &mut lanes {
+            *x = x.sqrt();
+        }
+        // SAFETY: 16 elements.
+        unsafe { s.load_d(lanes.as_ptr()) }
+    }
+    #[inline(always)]
     fn v_abs<S: Simd>(s: S, a: S::D) -> S::D {
         let mut lanes = s.to_array_d(a);
         for x in &mut lanes {
@@ -193,7 +216,7 @@ pub(crate) enum Term {
 }
 
 #[inline(always)]
-fn add_term<T: Lane, S: Simd>(s: S, term: Term, acc: S::D, x: T::V<S>) -> S::D {
+pub(crate) fn add_term<T: Lane, S: Simd>(s: S, term: Term, acc: S::D, x: T::V<S>) -> S::D {
     match term {
         Term::Value => s.add_d(acc, T::widen(s, x)),
         Term::Magnitude => s.add_d(acc, T::widen(s, T::v_abs(s, x))),
@@ -311,27 +334,5 @@ impl<T: Lane> WithSimd for NeighbouringRows<'_, T> {
                 }
             };
         }
-    }
-}
-
-/// Adds the terms of `n` elements to a sum each.
-///
-/// # Safety
-/// The elements and the sums exist.
-#[inline(always)]
-pub(crate) unsafe fn add_terms_each<T: Lane, S: Simd>(
-    s: S,
-    term: Term,
-    sums: *mut f64,
-    x: *const T,
-    n: usize,
-) {
-    // SAFETY: below `n`.
-    unsafe {
-        for_lanes!(n, |i, count| {
-            let acc = f64::get(s, sums.add(i), count);
-            let v = T::get(s, x.add(i), count);
-            f64::put(s, sums.add(i), count, add_term::<T, S>(s, term, acc, v));
-        });
     }
 }

@@ -30,6 +30,15 @@ pub(crate) trait Number: Element + PartialOrd {
     /// Exact for integers.
     fn to_i128(self) -> i128;
 
+    /// Integers in the order of the numbers, -0.0 below +0.0.
+    type Key: Copy + Ord + Send + Sync;
+    /// Every NaN is above all numbers.
+    fn upper_key(self) -> Self::Key;
+    fn from_upper_key(key: Self::Key) -> Self;
+    /// Every NaN is below all numbers.
+    fn lower_key(self) -> Self::Key;
+    fn from_lower_key(key: Self::Key) -> Self;
+
     /// NaN if either is NaN; of equal ones, `self`.
     #[inline(always)]
     fn maximum(self, other: Self) -> Self {
@@ -44,7 +53,7 @@ pub(crate) trait Number: Element + PartialOrd {
 }
 
 macro_rules! float {
-    ($($t:ty),*) => {$(
+    ($($t:ty: $key:ty),*) => {$(
         impl Number for $t {
             const ZERO: Self = 0.0;
             const ONE: Self = 1.0;
@@ -81,10 +90,75 @@ macro_rules! float {
             fn to_i128(self) -> i128 {
                 self as i128
             }
+            type Key = $key;
+            // The bits, those of negative numbers reversed, are in order, with negative NaNs at the
+            // bottom and positive ones at the top; moving all by the count of either wraps it over.
+            #[inline(always)]
+            fn upper_key(self) -> $key {
+                in_order(self.to_bits().cast_signed()).wrapping_sub(<$t>::NANS)
+            }
+            #[inline(always)]
+            fn from_upper_key(key: $key) -> Self {
+                let x = Self::from_bits(in_order(key.wrapping_add(<$t>::NANS)).cast_unsigned());
+                if x.is_nan() { Self::NAN } else { x }
+            }
+            #[inline(always)]
+            fn lower_key(self) -> $key {
+                in_order(self.to_bits().cast_signed()).wrapping_add(<$t>::NANS)
+            }
+            #[inline(always)]
+            fn from_lower_key(key: $key) -> Self {
+                let x = Self::from_bits(in_order(key.wrapping_sub(<$t>::NANS)).cast_unsigned());
+                if x.is_nan() { Self::NAN } else { x }
+            }
         }
     )*};
 }
-float!(f32, f64);
+float!(f32: i32, f64: i64);
+
+/// The number of NaNs of one sign.
+trait Nans {
+    type Key;
+    const NANS: Self::Key;
+}
+
+impl Nans for f32 {
+    type Key = i32;
+    const NANS: i32 = (1 << 23) - 1;
+}
+
+impl Nans for f64 {
+    type Key = i64;
+    const NANS: i64 = (1 << 52) - 1;
+}
+
+/// Reverses the order of negative bits; its own inverse.
+#[inline(always)]
+fn in_order<K>(bits: K) -> K
+where
+    K: Copy + std::ops::BitXor<Output = K> + SignMask,
+{
+    bits ^ bits.sign_mask()
+}
+
+trait SignMask {
+    /// All bits but the sign for a negative number, else 0.
+    fn sign_mask(self) -> Self;
+}
+
+impl SignMask for i32 {
+    #[inline(always)]
+    fn sign_mask(self) -> Self {
+        (self >> 31) & Self::MAX
+    }
+}
+
+impl SignMask for i64 {
+    #[inline(always)]
+    fn sign_mask(self) -> Self {
+        (self >> 63) & Self::MAX
+    }
+}
 
 macro_rules! integer {
     ($($t:ty),*) => {$(
@@ -137,6 +211,15 @@ macro_rules! integer {
             fn to_i128(self) -> i128 {
                 i128::from(self)
             }
+            type Key = $t;
+            #[inline(always)]
+            fn upper_key(self) -> $t { self }
+            #[inline(always)]
+            fn from_upper_key(key: $t) -> Self { key }
+            #[inline(always)]
+            fn lower_key(self) -> $t { self }
+            #[inline(always)]
+            fn from_lower_key(key: $t) -> Self { key }
         }
     )*};
 }

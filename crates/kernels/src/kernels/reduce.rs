@@ -3,7 +3,7 @@
 //! Every row is folded by the 16 lanes of `fold`. Floats are summed and multiplied in f64 (products
 //! into a sum by fma) and rounded once to the dtype; integers wrap in their own width. The result of
 //! an empty row is the identity (0, 1, false, true), NaN for a mean; a maximum or minimum of nothing
-//! is an error. Max and min are NaN where an element is, and of zeros of both signs either.
+//! is an error. Max and min are NaN where an element is; -0.0 is below +0.0.
 
 use crate::array::{Array, Dims, Meta, copy_elements, normalize_axis};
 use crate::attributes::Attributes;
@@ -234,24 +234,24 @@ impl<T: Number> Fold<T> for Product {
 pub(crate) struct Maximum;
 
 impl<T: Number + Store> Fold<T> for Maximum {
-    type Acc = T;
+    type Acc = T::Key;
     type Out = T;
-    const ANY_ORDER: bool = !T::FLOAT;
+    const ANY_ORDER: bool = true;
     #[inline(always)]
-    fn start(self) -> T {
-        T::LOWEST
+    fn start(self) -> T::Key {
+        T::LOWEST.upper_key()
     }
     #[inline(always)]
-    fn step(self, acc: T, x: T) -> T {
-        acc.maximum(x)
+    fn step(self, acc: T::Key, x: T) -> T::Key {
+        acc.max(x.upper_key())
     }
     #[inline(always)]
-    fn merge(self, a: T, b: T) -> T {
-        a.maximum(b)
+    fn merge(self, a: T::Key, b: T::Key) -> T::Key {
+        a.max(b)
     }
     #[inline(always)]
-    fn finish(self, acc: T, _: usize) -> T {
-        acc
+    fn finish(self, acc: T::Key, _: usize) -> T {
+        T::from_upper_key(acc)
     }
 }
 
@@ -259,24 +259,24 @@ impl<T: Number + Store> Fold<T> for Maximum {
 pub(crate) struct Minimum;
 
 impl<T: Number + Store> Fold<T> for Minimum {
-    type Acc = T;
+    type Acc = T::Key;
     type Out = T;
-    const ANY_ORDER: bool = !T::FLOAT;
+    const ANY_ORDER: bool = true;
     #[inline(always)]
-    fn start(self) -> T {
-        T::HIGHEST
+    fn start(self) -> T::Key {
+        T::HIGHEST.lower_key()
     }
     #[inline(always)]
-    fn step(self, acc: T, x: T) -> T {
-        acc.minimum(x)
+    fn step(self, acc: T::Key, x: T) -> T::Key {
+        acc.min(x.lower_key())
     }
     #[inline(always)]
-    fn merge(self, a: T, b: T) -> T {
-        a.minimum(b)
+    fn merge(self, a: T::Key, b: T::Key) -> T::Key {
+        a.min(b)
     }
     #[inline(always)]
-    fn finish(self, acc: T, _: usize) -> T {
-        acc
+    fn finish(self, acc: T::Key, _: usize) -> T {
+        T::from_lower_key(acc)
     }
 }
 

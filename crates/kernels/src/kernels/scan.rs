@@ -6,8 +6,10 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::in_full_precision;
 use crate::kernels::elementwise::CHEAP;
+use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::number::{Number, for_number};
 use crate::parallel;
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -61,9 +63,8 @@ impl Kernel for CumSum {
     }
 }
 
-struct Lines<T>(*const T, *mut T);
-// SAFETY: parts write disjoint lines.
-unsafe impl<T> Sync for Lines<T> {}
+/// Lines that are summed side by side when their elements are neighbours.
+const SIDE: usize = 8;
 
 impl CumSum {
     fn along<T: Element, A: Number>(
@@ -71,40 +72,124 @@ impl CumSum {
         x: &Array,
         out: &Array,
         axis: usize,
-        widen: impl Fn(T) -> A + Sync,
-        round: impl Fn(A) -> T + Sync,
+        widen: impl Fn(T) -> A + Copy + Sync,
+        round: impl Fn(A) -> T + Copy + Sync,
     ) {
         let length = out.shape()[axis];
         let inner: usize = out.shape()[axis + 1..].iter().product();
         if out.size() == 0 {
             return;
         }
-        let lines = Lines(x.as_ptr::<T>(), out.as_mut_ptr::<T>());
-        // Neighbouring lines are summed together, row after row.
-        let width = inner.min(256);
-        let tiles = inner.div_ceil(width);
+        let (exclusive, reverse) = (self.exclusive, self.reverse);
+        let arrays = Shared::new((x.as_ptr::<T>(), out.as_mut_ptr::<T>()));
         let outer = out.size() / (length * inner);
-        let grain = (CHEAP / (length * width)).max(1);
-        parallel::for_ranges(outer * tiles, grain, |range| {
-            let lines = &lines;
-            let mut sums = vec![A::ZERO; width];
-            for part in range {
-                let first = part % tiles * width;
-                let n = width.min(inner - first);
-                sums[..n].fill(A::ZERO);
-                for step in 0..length {
-                    let row = if self.reverse { length - 1 - step } else { step };
-                    let at = (part / tiles * length + row) * inner + first;
-                    for (i, sum) in sums[..n].iter_mut().enumerate() {
-                        // SAFETY: inside the two contiguous arrays.
-                        unsafe {
-                            let with = sum.add(widen(*lines.0.add(at + i)));
-                            *lines.1.add(at + i) = round(if self.exclusive { *sum } else { with });
-                            *sum = with;
+        if inner == 1 {
+            let grain = (CHEAP / (length * SIDE)).max(1);
+            parallel::for_ranges(outer.div_ceil(SIDE), grain, |range| {
+                for group in range {
+                    let first = group * SIDE;
+                    let n = SIDE.min(outer - first);
+                    let (x, y) = arrays.get();
+                    // SAFETY: `n` lines of the two contiguous arrays, which do not overlap.
+                    let (x, y) = unsafe {
+                        let at = first * length;
+                        (
+                            std::slice::from_raw_parts(x.add(at), n * length),
+                            std::slice::from_raw_parts_mut(y.add(at), n * length),
+                        )
+                    };
+                    let lines = Lines { x, y, length, exclusive, reverse, widen, round };
+                    if n == SIDE {
+                        lines.run::<A, SIDE>();
+                    } else {
+                        let pairs = lines.x.chunks(length).zip(lines.y.chunks_mut(length));
+                        for (x, y) in pairs {
+                            Lines { x, y, length, exclusive, reverse, widen, round }.run::<A, 1>();
                         }
                     }
                 }
+            });
+            return;
+        }
+        // Neighbouring lines are summed together, row after row.
+        let width = inner.min(1024);
+        let tiles = inner.div_ceil(width);
+        let grain = (CHEAP / (length * width)).max(1);
+        parallel::for_ranges(outer * tiles, grain, |range| {
+            let mut sums = vec![A::ZERO; width];
+            for part in range {
+                let first = part % tiles * width;
+                let sums = &mut sums[..width.min(inner - first)];
+                sums.fill(A::ZERO);
+                for step in 0..length {
+                    let row = if reverse { length - 1 - step } else { step };
+                    let at = (part / tiles * length + row) * inner + first;
+                    let (x, y) = arrays.get();
+                    // SAFETY: inside the two contiguous arrays, which do not overlap.
+                    let (x, y) = unsafe {
+                        (
+                            std::slice::from_raw_parts(x.add(at), sums.len()),
+                            std::slice::from_raw_parts_mut(y.add(at), sums.len()),
+                        )
+                    };
+                    vectorized(Row { x, y, sums, exclusive, widen, round });
+                }
             }
         });
+    }
+}
+
+/// Lines that follow each other.
+struct Lines<'a, T, W, R> {
+    x: &'a [T],
+    y: &'a mut [T],
+    length: usize,
+    exclusive: bool,
+    reverse: bool,
+    widen: W,
+    round: R,
+}
+
+impl<T: Element, W, R> Lines<'_, T, W, R> {
+    /// Sums `N` lines at a time, so that one's addition need not wait for another's.
+    fn run<A: Number, const N: usize>(self)
+    where
+        W: Fn(T) -> A,
+        R: Fn(A) -> T,
+    {
+        let length = self.length;
+        assert!(self.x.len() == N * length && self.y.len() == N * length);
+        let mut sums = [A::ZERO; N];
+        for step in 0..length {
+            let i = if self.reverse { length - 1 - step } else { step };
+            for (line, sum) in sums.iter_mut().enumerate() {
+                let at = line * length + i;
+                let with = sum.add((self.widen)(self.x[at]));
+                self.y[at] = (self.round)(if self.exclusive { *sum } else { with });
+                *sum = with;
+            }
+        }
+    }
+}
+
+/// The next elements of lines side by side.
+struct Row<'a, T, A, W, R> {
+    x: &'a [T],
+    y: &'a mut [T],
+    sums: &'a mut [A],
+    exclusive: bool,
+    widen: W,
+    round: R,
+}
+
+impl<T: Element, A: Number, W: Fn(T) -> A, R: Fn(A) -> T> PlainLoop for Row<'_, T, A, W, R> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for ((x, y), sum) in self.x.iter().zip(self.y).zip(self.sums) {
+            let with = sum.add((self.widen)(*x));
+            *y = (self.round)(if self.exclusive { *sum } else { with });
+            *sum = with;
+        }
     }
 }

@@ -3,10 +3,11 @@
 
 use crate::array::Array;
 use crate::kernels::blocks::{Slot, Source};
-use crate::kernels::fold::{Rows, Store};
-use crate::kernels::lanes::{Lane, NeighbouringRows, Piece, Term, add_terms_each, tree};
+use crate::kernels::fold::{Rows, Store, Tiles};
+use crate::kernels::lanes::{Lane, NeighbouringRows, Piece, Term, add_term, for_lanes, tree};
 use crate::parallel;
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
+use std::mem::MaybeUninit;
 
 /// `finish(sum of terms, number of elements)` of every row into `out`.
 pub(crate) fn sums<T: Lane>(
@@ -19,14 +20,9 @@ pub(crate) fn sums<T: Lane>(
         return;
     }
     let count = rows.count as f64;
-    match rows.columns() {
-        Some(width) if width >= 4 && rows.count > 1 => {
-            columns::<T>(term, rows, width, |i, sum| {
-                // SAFETY: each output is stored by one part.
-                unsafe { finish(sum, count).store(out, i) };
-            });
-        }
-        _ => parallel::for_ranges(rows.outputs, rows.grain(), |range| {
+    match rows.tiles() {
+        Some(tiles) => columns::<T>(term, rows, tiles, out, finish),
+        None => parallel::for_ranges(rows.outputs, rows.grain(), |range| {
             let source = Source::rows(&rows.view);
             let mut slot = Slot::new();
             let mut found = [0.0; 64];
@@ -73,57 +69,203 @@ pub(crate) fn row<T: Lane>(
 }
 
 /// Outputs whose lanes are kept at a time.
-const TILE: usize = 128;
+const TILE: usize = 256;
 
-fn columns<T: Lane>(term: Term, rows: &Rows, width: usize, store: impl Fn(usize, f64) + Sync) {
-    rows.for_each_tile::<T>(width, TILE, &|first, n, base, steps| {
-        let mut lanes = [0.0; LANES * TILE];
-        let mut offsets = [0; 16 * LANES];
-        let mut held = 0;
-        steps.for_each(|offset| {
-            offsets[held] = offset;
-            held += 1;
-            if held == offsets.len() {
-                dispatch(Columns { term, base, offsets: &offsets, n, lanes: &mut lanes });
-                held = 0;
+fn columns<T: Lane>(
+    term: Term,
+    rows: &Rows,
+    tiles: Tiles,
+    out: &Array,
+    finish: impl Fn(f64, f64) -> f64 + Sync,
+) {
+    let count = rows.count as f64;
+    rows.for_each_tile::<T>(tiles, TILE, &|first, n, base, steps| {
+        let mut sums = [0.0; TILE];
+        if rows.count <= LANES {
+            steps.batches(|offsets| dispatch(Few { term, base, offsets, n, sums: &mut sums }));
+            for sum in &mut sums[..n] {
+                *sum = finish(*sum, count);
             }
+            // SAFETY: each output is stored by one part.
+            unsafe { Store::store_all(&sums[..n], out, first) };
+            return;
+        }
+        let mut lanes = [const { MaybeUninit::uninit() }; LANES * TILE];
+        let mut begun = false;
+        steps.batches(|offsets| {
+            dispatch(Columns { term, base, offsets, n, begun, lanes: &mut lanes });
+            begun = true;
         });
-        dispatch(Columns { term, base, offsets: &offsets[..held], n, lanes: &mut lanes });
-        let mut width = LANES / 2;
-        while width > 0 {
-            let (low, high) = lanes.split_at_mut(width * TILE);
-            for (a, b) in low.iter_mut().zip(high) {
-                *a += *b;
-            }
-            width /= 2;
+        dispatch(Tree { lanes: &lanes, n, sums: &mut sums });
+        for sum in &mut sums[..n] {
+            *sum = finish(*sum, count);
         }
-        for (i, sum) in lanes[..n].iter().enumerate() {
-            store(first + i, *sum);
-        }
+        // SAFETY: each output is stored by one part.
+        unsafe { Store::store_all(&sums[..n], out, first) };
     });
 }
 
-/// Adds the terms of some rows of `n` neighbouring columns, from lane 0 on, to the columns' lanes,
-/// which lie `TILE` apart.
+type Lanes = [MaybeUninit<f64>; LANES * TILE];
+
+/// Adds the terms of some rows of `n` outputs side by side, from lane 0 on, to the outputs' lanes,
+/// which lie `TILE` apart; lanes are written first unless `begun`.
 struct Columns<'a, T> {
     term: Term,
     base: *const T,
     offsets: &'a [isize],
     n: usize,
-    lanes: &'a mut [f64; LANES * TILE],
+    begun: bool,
+    lanes: &'a mut Lanes,
 }
 
 impl<T: Lane> WithSimd for Columns<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let lanes = self.lanes.as_mut_ptr();
-        for (row, offset) in self.offsets.iter().enumerate() {
-            // SAFETY: `n` neighbouring elements of the array, and `n` sums of the lane.
-            unsafe {
-                let (x, sums) = (self.base.offset(*offset), lanes.add(row % LANES * TILE));
-                add_terms_each(s, self.term, sums, x, self.n);
+        match self.term {
+            Term::Value => self.add(s, Term::Value),
+            Term::Magnitude => self.add(s, Term::Magnitude),
+            Term::Deviation(mean) => self.add(s, Term::Deviation(mean)),
+            Term::RoundedSquare => self.add(s, Term::RoundedSquare),
+        }
+    }
+}
+
+impl<T: Lane> Columns<'_, T> {
+    #[inline(always)]
+    fn add<S: Simd>(self, s: S, term: Term) {
+        let (rows, lanes) = (self.offsets.len(), self.lanes.as_mut_ptr().cast::<f64>());
+        for lane in 0..LANES {
+            // SAFETY: a lane of `TILE`, a multiple of 16.
+            let to = unsafe { lanes.add(lane * TILE) };
+            let mut begun = self.begun;
+            let mut row = lane;
+            // Four rows of a lane at a time, in order, so that the lane is rarely read and written.
+            while row < rows || !begun {
+                let given = (rows.saturating_sub(row)).div_ceil(LANES).min(4);
+                match given {
+                    0 => self.add_rows::<S, 0>(s, term, to, row, begun),
+                    1 => self.add_rows::<S, 1>(s, term, to, row, begun),
+                    2 => self.add_rows::<S, 2>(s, term, to, row, begun),
+                    3 => self.add_rows::<S, 3>(s, term, to, row, begun),
+                    _ => self.add_rows::<S, 4>(s, term, to, row, begun),
+                }
+                begun = true;
+                row += 4 * LANES;
             }
+        }
+    }
+
+    /// Adds rows `row`, `row + 16`, … to a lane.
+    #[inline(always)]
+    fn add_rows<S: Simd, const R: usize>(
+        &self,
+        s: S,
+        term: Term,
+        to: *mut f64,
+        row: usize,
+        begun: bool,
+    ) {
+        let mut from = [self.base; R];
+        for r in 0..R {
+            // SAFETY: a row of the array.
+            from[r] = unsafe { self.base.offset(self.offsets[row + r * LANES]) };
+        }
+        // SAFETY: `n` neighbouring elements of the array in each row, and `n` sums of the lane.
+        unsafe {
+            for_lanes!(self.n, |i, count| {
+                let mut acc = if begun { s.load_d(to.add(i)) } else { s.splat_d(0.0) };
+                for r in 0..R {
+                    acc = add_term::<T, S>(s, term, acc, T::get(s, from[r].add(i), count));
+                }
+                s.store_d(to.add(i), acc);
+            });
+        }
+    }
+}
+
+/// The sums of at most 16 rows: each lane has one element.
+struct Few<'a, T> {
+    term: Term,
+    base: *const T,
+    offsets: &'a [isize],
+    n: usize,
+    sums: &'a mut [f64; TILE],
+}
+
+impl<T: Lane> WithSimd for Few<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        match self.term {
+            Term::Value => self.add(s, Term::Value),
+            Term::Magnitude => self.add(s, Term::Magnitude),
+            Term::Deviation(mean) => self.add(s, Term::Deviation(mean)),
+            Term::RoundedSquare => self.add(s, Term::RoundedSquare),
+        }
+    }
+}
+
+impl<T: Lane> Few<'_, T> {
+    #[inline(always)]
+    fn add<S: Simd>(self, s: S, term: Term) {
+        let rows = self.offsets.len();
+        let zero = s.splat_d(0.0);
+        for_lanes!(self.n, |i, count| {
+            // Rows l and l + 8 are joined as they are read.
+            let mut lanes = [zero; LANES / 2];
+            for l in 0..LANES / 2 {
+                let lane = |row: usize| {
+                    if row >= rows {
+                        return zero;
+                    }
+                    // SAFETY: `n` neighbouring elements of a row of the array.
+                    let x = unsafe { T::get(s, self.base.offset(self.offsets[row]).add(i), count) };
+                    add_term::<T, S>(s, term, zero, x)
+                };
+                lanes[l] = s.add_d(lane(l), lane(l + LANES / 2));
+            }
+            let mut width = LANES / 4;
+            while width > 0 {
+                for l in 0..width {
+                    lanes[l] = s.add_d(lanes[l], lanes[l + width]);
+                }
+                width /= 2;
+            }
+            // SAFETY: a tile is a multiple of 16.
+            unsafe { s.store_d(self.sums.as_mut_ptr().add(i), lanes[0]) };
+        });
+    }
+}
+
+/// The fixed tree over the lanes of each output.
+struct Tree<'a> {
+    lanes: &'a Lanes,
+    n: usize,
+    sums: &'a mut [f64; TILE],
+}
+
+impl WithSimd for Tree<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let mut i = 0;
+        while i < self.n {
+            let mut lanes = [s.splat_d(0.0); LANES];
+            for (l, lane) in lanes.iter_mut().enumerate() {
+                // SAFETY: 16 outputs of the lane, written before; a tile is a multiple of 16.
+                *lane = unsafe { s.load_d(self.lanes.as_ptr().add(l * TILE + i).cast()) };
+            }
+            let mut width = LANES / 2;
+            while width > 0 {
+                for l in 0..width {
+                    lanes[l] = s.add_d(lanes[l], lanes[l + width]);
+                }
+                width /= 2;
+            }
+            // SAFETY: as above.
+            unsafe { s.store_d(self.sums.as_mut_ptr().add(i), lanes[0]) };
+            i += LANES;
         }
     }
 }

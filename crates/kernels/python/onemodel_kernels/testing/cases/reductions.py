@@ -23,6 +23,12 @@ _LAYOUTS: dict[str, tuple[tuple[int, ...], tuple[int, ...] | None]] = {
     "ends": ((6, 9, 20), (0, -1)),
     "one": ((5, 1), (1,)),
     "long": ((2, 3000), (-1,)),
+    "short": ((70, 10), (1,)),
+    "turned": ((100, 32), (1,)),
+    "pairs": ((1000, 2), (1,)),
+    "wide": ((37, 1100), (0,)),
+    "deep": ((300, 24), (0,)),
+    "planes": ((3, 70, 40), (1,)),
 }
 Function = Callable[..., Tensor]
 
@@ -92,6 +98,15 @@ def _reductions() -> Iterator[Case]:
     # ONNX Runtime ignores NaN in extrema.
     yield Case("ReduceMax-nan", "ReduceMax", (missing,), lambda x: x.max(1), rows, onnx=False)
     yield Case("ReduceMin-nan", "ReduceMin", (missing,), lambda x: x.min(1), rows, onnx=False)
+    zeros = np.zeros((4, 40), np.float32)
+    zeros[1] = -0.0
+    zeros[2, 1::2] = -0.0
+    zeros[3] = -np.inf
+    yield Case("ReduceMax-zeros", "ReduceMax", (zeros,), _greatest, rows, onnx=False)
+    upside = {"axes": (0,), "keepdims": 0}
+    yield Case(
+        "ReduceMin-zeros", "ReduceMin", (-zeros.T,), lambda x: -_greatest(-x.T), upside, onnx=False
+    )
     for shape, target in (((4, 5, 6), (5, 1)), ((4, 5, 6), (6,)), ((2, 3, 8, 8), (1, 3, 1, 1))):
         name = "x".join(map(str, target))
         yield Case(
@@ -103,6 +118,13 @@ def _reductions() -> Iterator[Case]:
             _ONCE,
             onnx=False,
         )
+
+
+def _greatest(x: Tensor) -> Tensor:
+    """The maxima of rows, where +0.0 is above -0.0."""
+    found = x.max(1)
+    positive = ((x == 0) & ~np.signbit(x)).any(1)
+    return np.where((found == 0) & positive, 0.0, found)
 
 
 def _sum_to(x: Tensor, target: tuple[int, ...]) -> Tensor:
@@ -129,6 +151,29 @@ def _places() -> Iterator[Case]:
         lambda x: (x.shape[1] - 1 - np.argmax(x[:, ::-1], axis=1)).astype(np.int64),
         {"axis": 1, "keepdims": 0, "select_last_index": 1},
     )
+    tall = np.round(normal(70, 20, 33, seed=13, scale=2.0))
+    tall[3, 4, 5] = tall[3, 9, 5] = np.nan
+    tall[5, :, 6] = -0.0
+    tall[5, 7, 6] = 0.0
+    for axis in (0, 1, 2):
+        for name, function in (("ArgMax", np.argmax), ("ArgMin", np.argmin)):
+            yield Case(
+                f"{name}-tall-{axis}",
+                name,
+                (tall,),
+                lambda x, f=function, a=axis: f(x, axis=a).astype(np.int64),
+                {"axis": axis, "keepdims": 0},
+                # ONNX Runtime has its own idea of NaN.
+                onnx=False,
+            )
+    clean = np.nan_to_num(tall, nan=1.0)
+    yield Case(
+        "ArgMin-tall-last",
+        "ArgMin",
+        (clean,),
+        lambda x: (x.shape[0] - 1 - np.argmin(x[::-1], axis=0)).astype(np.int64),
+        {"axis": 0, "keepdims": 0, "select_last_index": 1},
+    )
     running = normal(4, 30, 5, seed=8)
     for axis in (0, 1, 2):
         yield Case(
@@ -139,6 +184,14 @@ def _places() -> Iterator[Case]:
             {"axis": axis},
             _ONCE,
         )
+    yield Case(
+        "CumSum-rows",
+        "CumSum",
+        (normal(21, 37, seed=14),),
+        lambda x: np.cumsum(x[:, ::-1].astype(np.float64), axis=1)[:, ::-1],
+        {"axis": 1, "reverse": 1},
+        _ONCE,
+    )
     yield Case(
         "CumSum-reverse-exclusive",
         "CumSum",
@@ -153,8 +206,25 @@ def _softmax(x: Tensor, axis: int) -> Tensor:
     return np.asarray(e / e.sum(axis, keepdims=True))
 
 
+def _log_softmax(x: Tensor, axis: int) -> Tensor:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(_softmax(x, axis)))
+
+
 def _rows() -> Iterator[Case]:
-    for shape, axis in (((5, 7), 1), ((5, 7), 0), ((3, 100), -1), ((2, 5, 33), 1), ((4, 1000), 1)):
+    shapes: tuple[tuple[tuple[int, ...], int], ...] = (
+        ((5, 7), 1),
+        ((5, 7), 0),
+        ((3, 100), -1),
+        ((2, 5, 33), 1),
+        ((4, 1000), 1),
+        ((70, 10), 1),
+        ((150, 32), -1),
+        ((70, 3), 0),
+        ((2, 3000), 1),
+        ((3, 40, 2), 1),
+    )
+    for shape, axis in shapes:
         name = f"{'x'.join(map(str, shape))}-{axis}"
         x, g = normal(*shape, seed=10, scale=3.0), normal(*shape, seed=11)
         attributes = {"axis": axis}
@@ -193,6 +263,23 @@ def _rows() -> Iterator[Case]:
             _GRADIENT,
             onnx=False,
         )
+    odd = normal(70, 9, seed=15)
+    odd[3, 4], odd[5], odd[7, 8] = np.nan, -np.inf, -np.inf
+    with np.errstate(invalid="ignore"):
+        # ONNX Runtime gives numbers for a row of nothing but -inf.
+        for axis, given in ((1, odd), (0, odd.T.copy()), (1, np.tile(odd, 4))):
+            for name, function in (("Softmax", _softmax), ("LogSoftmax", _log_softmax)):
+                yield Case(
+                    f"{name}-odd-{'x'.join(map(str, given.shape))}",
+                    name,
+                    (given,),
+                    lambda x, f=function, a=axis: f(x, a),
+                    {"axis": axis},
+                    _ROWS
+                    if name == "Softmax"
+                    else bound(ulp=4.0, absolute=2e-6, why="differences"),
+                    onnx=False,
+                )
     wide = normal(3, 50, seed=12, dtype=np.float64)
     tight = bound(ulp=64.0, absolute=1e-16, why="the oracle is f64 itself")
     yield Case("Softmax-float64", "Softmax", (wide,), lambda x: _softmax(x, -1), bound=tight)
