@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::kernels::blocks::{Slot, Source, computed};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::fold::widened;
+use crate::kernels::gemm::matrix::Shared;
 use crate::parallel;
 use crate::scratch::Scratch;
 use std::borrow::Cow;
@@ -44,14 +45,14 @@ pub(crate) fn in_full_precision(
     Ok(())
 }
 
-/// Calls `body(input rows, output row, length)` for every row along `axis`. The rows are
-/// neighbouring elements; an input row may be the output row.
+/// Calls `body(input rows, output rows, length, count)` for all rows along `axis`, `count` of them that
+/// follow each other at a time. The elements of a row are neighbours; an input may be the output.
 pub(crate) fn map_rows<T: Element, const N: usize>(
     operator: &str,
     inputs: [&Array; N],
     out: &Array,
     axis: usize,
-    body: &(dyn Fn([*const T; N], *mut T, usize) + Sync),
+    body: &(dyn Fn([*const T; N], *mut T, usize, usize) + Sync),
 ) -> Result<()> {
     let length = out.shape()[axis];
     if out.size() == 0 {
@@ -60,17 +61,15 @@ pub(crate) fn map_rows<T: Element, const N: usize>(
     let rows = out.size() / length;
     let stride = contiguous_strides(out.shape())[axis] as usize;
     let grain = (CHEAP / 4 / length).max(1);
-    let target = Target(out.as_mut_ptr::<T>());
+    let target = Shared::new(out.as_mut_ptr::<T>());
     if stride == 1 && inputs.iter().all(|x| x.is_contiguous()) {
-        let sources = inputs.map(|x| Target(x.as_mut_ptr::<T>()));
+        let sources = Shared::new(inputs.map(|x| x.as_ptr::<T>()));
         parallel::for_ranges(rows, grain, |range| {
-            let (target, sources) = (target, sources);
-            for row in range {
-                // SAFETY: the row lies inside the contiguous arrays.
-                unsafe {
-                    let from = sources.map(|p| p.0.add(row * length).cast_const());
-                    body(from, target.0.add(row * length), length);
-                }
+            let at = range.start * length;
+            // SAFETY: the rows lie inside the contiguous arrays.
+            unsafe {
+                let from = sources.get().map(|p| p.add(at));
+                body(from, target.get().add(at), length, range.len());
             }
         });
         return Ok(());
@@ -83,7 +82,6 @@ pub(crate) fn map_rows<T: Element, const N: usize>(
     }
     let failure = Mutex::new(None);
     parallel::for_ranges(rows, grain, |range| {
-        let target = &target;
         let bytes = (N + 1) * length * size_of::<T>();
         let mut scratch = match Scratch::new(operator, bytes) {
             Ok(scratch) => scratch,
@@ -109,28 +107,13 @@ pub(crate) fn map_rows<T: Element, const N: usize>(
                     }
                 });
             }
-            body(from, to, length);
+            body(from, to, length, 1);
             let start = row / stride * stride * length + row % stride;
             for i in 0..length {
                 // SAFETY: the row's elements inside the contiguous output.
-                unsafe { *target.0.add(start + i * stride) = *to.add(i) };
+                unsafe { *target.get().add(start + i * stride) = *to.add(i) };
             }
         }
     });
     failure.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), Err)
 }
-
-struct Target<T>(*mut T);
-
-impl<T> Clone for Target<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Target<T> {}
-
-// SAFETY: parts write disjoint rows.
-unsafe impl<T> Send for Target<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Target<T> {}

@@ -39,6 +39,7 @@ mod resize;
 mod scan;
 mod select;
 mod softmax;
+mod softmax_columns;
 mod sums;
 mod unary;
 mod variadic;
