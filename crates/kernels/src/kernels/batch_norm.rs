@@ -16,6 +16,7 @@ use crate::kernels::epilogue::{Before, Step};
 use crate::kernels::fold::{Rows, Store};
 use crate::kernels::function::check_float;
 use crate::kernels::gemm::half_precision::is_half;
+use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::lanes::{Lane, Term, for_lanes, tree};
 use crate::kernels::sums;
 use crate::parallel;
@@ -134,10 +135,6 @@ fn affine<T: Lane>(x: &Array, mean: &[f64], a: &[f64], bias: &[f64], out: &Array
     Ok(())
 }
 
-struct Pointers<T, const N: usize>([*const T; N], *mut T);
-// SAFETY: parts read the inputs and write disjoint planes of the output.
-unsafe impl<T, const N: usize> Sync for Pointers<T, N> {}
-
 /// An element's output from its `N` inputs and its channel's `K` coefficients.
 trait Formula<const N: usize, const K: usize>: Copy {
     fn at<T: Lane, S: Simd>(s: S, x: [T::V<S>; N], c: [T::V<S>; K]) -> T::V<S>;
@@ -176,7 +173,7 @@ fn planes<T: Lane, F: Formula<N, K>, const N: usize, const K: usize>(
     }
     let channels = out.shape()[1];
     let plane: usize = out.shape()[2..].iter().product();
-    let pointers = Pointers(inputs.map(|x| x.as_ptr::<T>()), out.as_mut_ptr::<T>());
+    let pointers = Shared::new((inputs.map(|x| x.as_ptr::<T>()), out.as_mut_ptr::<T>()));
     // Short planes are computed a whole sample at a time, with the coefficients repeated.
     let repeats = plane < LANES;
     let (length, copies) = if repeats { (channels * plane, plane) } else { (plane, 1) };
@@ -185,75 +182,102 @@ fn planes<T: Lane, F: Formula<N, K>, const N: usize, const K: usize>(
     });
     let grain = (CHEAP / length).max(1);
     parallel::for_ranges(out.size() / length, grain, |range| {
-        let pointers = &pointers;
-        for part in range {
-            let at = part * length;
-            // SAFETY: the part lies inside the contiguous arrays.
-            let (ins, to) = unsafe { (pointers.0.map(|p| p.add(at)), pointers.1.add(at)) };
-            if repeats {
-                let c = values.each_ref().map(|c| c.as_ptr());
-                dispatch(Sample::<T, F, N, K> { ins, c, to, n: length, formula: PhantomData });
-            } else {
-                let c = values.each_ref().map(|c| c[part % channels]);
-                dispatch(Plane::<T, F, N, K> { ins, c, to, n: length, formula: PhantomData });
-            }
+        let at = range.start * length;
+        let (ins, to) = pointers.get();
+        // SAFETY: the parts lie inside the contiguous arrays.
+        let (ins, to) = unsafe { (ins.map(|p| p.add(at)), to.add(at)) };
+        let c = values.each_ref().map(Vec::as_slice);
+        let (first, count, n) = (range.start % channels, range.len(), length);
+        if repeats {
+            let c = c.map(<[T]>::as_ptr);
+            dispatch(Samples::<T, F, N, K> { ins, c, to, count, n, formula: PhantomData });
+        } else {
+            dispatch(Planes::<T, F, N, K> { ins, c, to, first, count, n, formula: PhantomData });
         }
     });
 }
 
-struct Plane<T, F, const N: usize, const K: usize> {
+/// `count` planes of `n` elements, the first one of channel `first`.
+struct Planes<'a, T, F, const N: usize, const K: usize> {
     ins: [*const T; N],
-    c: [T; K],
+    c: [&'a [T]; K],
     to: *mut T,
+    first: usize,
+    count: usize,
     n: usize,
     formula: PhantomData<F>,
 }
 
-impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Plane<T, F, N, K> {
+impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd
+    for Planes<'_, T, F, N, K>
+{
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        let (mut channel, channels) = (self.first, self.c[0].len());
+        for plane in 0..self.count {
+            self.plane(s, plane * self.n, channel);
+            channel = if channel + 1 == channels { 0 } else { channel + 1 };
+        }
+    }
+}
+
+impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> Planes<'_, T, F, N, K> {
+    #[inline(always)]
+    fn plane<S: Simd>(&self, s: S, at: usize, channel: usize) {
         let mut c = [T::splat(s, T::ZERO); K];
-        for (c, value) in c.iter_mut().zip(self.c) {
-            *c = T::splat(s, value);
+        // Iterators over arrays by value are not taken apart.
+        for k in 0..K {
+            c[k] = T::splat(s, self.c[k][channel]);
         }
         // SAFETY: the caller's arrays hold `n` elements.
         unsafe {
             for_lanes!(self.n, |i, count| {
                 let mut x = [T::splat(s, T::ZERO); N];
-                for (x, p) in x.iter_mut().zip(self.ins) {
-                    *x = T::get(s, p.add(i), count);
+                for k in 0..N {
+                    x[k] = T::get(s, self.ins[k].add(at + i), count);
                 }
-                T::put(s, self.to.add(i), count, F::at::<T, S>(s, x, c));
+                T::put(s, self.to.add(at + i), count, F::at::<T, S>(s, x, c));
             });
         }
     }
 }
 
-struct Sample<T, F, const N: usize, const K: usize> {
+/// `count` samples of `n` elements, with a coefficient for each of these.
+struct Samples<T, F, const N: usize, const K: usize> {
     ins: [*const T; N],
     c: [*const T; K],
     to: *mut T,
+    count: usize,
     n: usize,
     formula: PhantomData<F>,
 }
 
-impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Sample<T, F, N, K> {
+impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> WithSimd for Samples<T, F, N, K> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        for sample in 0..self.count {
+            self.sample(s, sample * self.n);
+        }
+    }
+}
+
+impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> Samples<T, F, N, K> {
+    #[inline(always)]
+    fn sample<S: Simd>(&self, s: S, at: usize) {
         // SAFETY: the caller's arrays, and the repeated coefficients, hold `n` elements.
         unsafe {
             for_lanes!(self.n, |i, count| {
                 let mut x = [T::splat(s, T::ZERO); N];
-                for (x, p) in x.iter_mut().zip(self.ins) {
-                    *x = T::get(s, p.add(i), count);
+                for k in 0..N {
+                    x[k] = T::get(s, self.ins[k].add(at + i), count);
                 }
                 let mut c = [T::splat(s, T::ZERO); K];
-                for (c, p) in c.iter_mut().zip(self.c) {
-                    *c = T::get(s, p.add(i), count);
+                for k in 0..K {
+                    c[k] = T::get(s, self.c[k].add(i), count);
                 }
-                T::put(s, self.to.add(i), count, F::at::<T, S>(s, x, c));
+                T::put(s, self.to.add(at + i), count, F::at::<T, S>(s, x, c));
             });
         }
     }
@@ -309,11 +333,11 @@ impl Slots {
         f: impl Fn(std::ops::Range<usize>, &mut [f64]) + Sync,
     ) -> Vec<f64> {
         let mut all = Self(vec![0.0; channels]);
-        let p = Pointers::<f64, 0>([], all.0.as_mut_ptr());
+        let p = Shared::new(all.0.as_mut_ptr());
         parallel::for_ranges(channels, grain, |range| {
-            let p = &p;
             // SAFETY: ranges are disjoint and inside the vector.
-            let part = unsafe { std::slice::from_raw_parts_mut(p.1.add(range.start), range.len()) };
+            let part =
+                unsafe { std::slice::from_raw_parts_mut(p.get().add(range.start), range.len()) };
             f(range, part);
         });
         all.0

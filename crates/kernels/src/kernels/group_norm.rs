@@ -11,6 +11,7 @@ use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::CHEAP;
 use crate::kernels::fold::Store;
 use crate::kernels::function::check_float;
+use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::lanes::{Lane, tree};
 use crate::kernels::norm_rows::{
     Coefficients, GradientInput, GradientRow, GradientSums, NormaliseChannel, Statistics,
@@ -148,20 +149,15 @@ impl Layout {
     }
 }
 
-struct Disjoint<T>(*mut T);
-// SAFETY: parts write disjoint ranges.
-unsafe impl<T> Sync for Disjoint<T> {}
-
 impl Forward {
     fn compute<T: Lane + Store>(&self, inputs: &[Cow<'_, Array>], out: &[Array]) {
         let x = inputs[0].as_slice::<T>();
         let (scale, bias) = (inputs[1].as_slice::<T>(), inputs[2].as_slice::<T>());
         let layout = Layout::new(&inputs[0], self.groups);
         let n = layout.row();
-        let y = Disjoint(out[0].as_mut_ptr::<T>());
+        let y = Shared::new(out[0].as_mut_ptr::<T>());
         let epsilon = self.epsilon;
         parallel::for_ranges(layout.rows, (CHEAP / n.max(1)).max(1), |range| {
-            let y = &y;
             for row in range {
                 let all = &x[row * n..(row + 1) * n];
                 let (mean, r) = dispatch(Statistics { x: all, centred: true, epsilon });
@@ -178,7 +174,7 @@ impl Forward {
                     dispatch(NormaliseChannel {
                         x: &x[at..at + layout.plane],
                         // SAFETY: each row is written by one part.
-                        y: unsafe { std::slice::from_raw_parts_mut(y.0.add(at), layout.plane) },
+                        y: unsafe { std::slice::from_raw_parts_mut(y.get().add(at), layout.plane) },
                         mean: T::from_f64(mean),
                         r: T::from_f64(r),
                         scale: scale[c],
@@ -254,9 +250,8 @@ impl Gradient {
             let (x, g) = (&x[at..at + plane], &g[at..at + plane]);
             GradientRow { x, g, mean: mean[row], r: inverse[row], scale: Coefficients::One(scale) }
         };
-        let dx = Disjoint(out[0].as_mut_ptr::<T>());
+        let dx = Shared::new(out[0].as_mut_ptr::<T>());
         parallel::for_ranges(layout.rows, (CHEAP / n.max(1)).max(1), |range| {
-            let dx = &dx;
             for row in range {
                 let mut sums = [[0.0; LANES]; 2];
                 for k in 0..layout.width() {
@@ -269,7 +264,7 @@ impl Gradient {
                 for k in 0..layout.width() {
                     let at = row * n + k * plane;
                     // SAFETY: each row is written by one part.
-                    let dx = unsafe { std::slice::from_raw_parts_mut(dx.0.add(at), plane) };
+                    let dx = unsafe { std::slice::from_raw_parts_mut(dx.get().add(at), plane) };
                     let row = part(row, k, scale[layout.first(row) + k]);
                     dispatch(GradientInput { row, k1, k2, dx });
                 }

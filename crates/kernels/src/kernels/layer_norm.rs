@@ -11,9 +11,10 @@ use crate::kernels::blocks::computed;
 use crate::kernels::elementwise::CHEAP;
 use crate::kernels::fold::Store;
 use crate::kernels::function::check_float;
+use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::lanes::{Lane, tree};
 use crate::kernels::norm_rows::{
-    Coefficients, GradientColumns, GradientInput, GradientRow, GradientSums, Normalise, Statistics,
+    Coefficients, GradientColumns, GradientInput, GradientRow, GradientSums, NormaliseRows,
 };
 use crate::parallel;
 use crate::simd::{LANES, dispatch};
@@ -124,18 +125,11 @@ impl Kernel for Forward {
     }
 }
 
-struct Disjoint<T>(*mut T);
-// SAFETY: parts write disjoint ranges.
-unsafe impl<T> Sync for Disjoint<T> {}
-
-impl<T> Disjoint<T> {
-    /// # Safety
-    /// The range lies inside the array and nobody else uses it.
-    #[allow(clippy::mut_from_ref)]
-    unsafe fn slice(&self, at: usize, n: usize) -> &mut [T] {
-        // SAFETY: the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.0.add(at), n) }
-    }
+/// # Safety
+/// The range lies inside the array and nobody else uses it.
+unsafe fn slice<'a, T>(array: Shared<*mut T>, at: usize, n: usize) -> &'a mut [T] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(array.get().add(at), n) }
 }
 
 fn forward<T: Lane + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Array]) {
@@ -146,27 +140,23 @@ fn forward<T: Lane + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Array
     if x.is_empty() {
         return;
     }
-    let y = Disjoint(out[0].as_mut_ptr::<T>());
+    let y = Shared::new(out[0].as_mut_ptr::<T>());
     let (centred, epsilon) = (rows.centred, rows.epsilon);
+    let means = Shared::new(out[1].as_mut_ptr::<T>());
+    let inverses = Shared::new(out[out.len() - 1].as_mut_ptr::<T>());
     parallel::for_ranges(x.len() / n, (CHEAP / n).max(1), |range| {
-        for row in range {
-            let x = &x[row * n..(row + 1) * n];
-            let (mean, r) = dispatch(Statistics { x, centred, epsilon });
-            // SAFETY: each row is written by one part.
-            unsafe {
-                if centred {
-                    mean.store(&out[1], row);
-                }
-                r.store(&out[out.len() - 1], row);
-                dispatch(Normalise {
-                    x,
-                    y: y.slice(row * n, n),
-                    mean: T::from_f64(mean),
-                    r: T::from_f64(r),
-                    scale,
-                    bias,
-                });
-            }
+        let (first, rows) = (range.start, range.len());
+        // SAFETY: each row is written by one part; statistics have the dtype of the computation.
+        unsafe {
+            dispatch(NormaliseRows {
+                x: &x[first * n..(first + rows) * n],
+                y: slice(y, first * n, rows * n),
+                means: centred.then(|| slice(means, first, rows)),
+                inverses: slice(inverses, first, rows),
+                scale,
+                bias,
+                epsilon,
+            });
         }
     });
 }
@@ -238,7 +228,7 @@ fn gradient<T: Lane + Store>(centred: bool, inputs: &[Cow<'_, Array>], out: &[Ar
         r: inverse[row],
         scale: Coefficients::Each(&scale[first..first + width]),
     };
-    let dx = Disjoint(out[0].as_mut_ptr::<T>());
+    let dx = Shared::new(out[0].as_mut_ptr::<T>());
     parallel::for_ranges(count, (CHEAP / n.max(1)).max(1), |range| {
         for i in range {
             let row = part(i, 0, n);
@@ -247,7 +237,7 @@ fn gradient<T: Lane + Store>(centred: bool, inputs: &[Cow<'_, Array>], out: &[Ar
             let k1 = if centred { T::from_f64(tree(sums[0]) / n as f64) } else { T::ZERO };
             let k2 = T::from_f64(tree(sums[1]) / n as f64);
             // SAFETY: each row is written by one part.
-            dispatch(GradientInput { row, k1, k2, dx: unsafe { dx.slice(i * n, n) } });
+            dispatch(GradientInput { row, k1, k2, dx: unsafe { slice(dx, i * n, n) } });
         }
     });
     const TILE: usize = 128;

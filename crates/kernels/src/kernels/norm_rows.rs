@@ -136,6 +136,37 @@ impl<T: Lane> WithSimd for Normalise<'_, T> {
     }
 }
 
+/// Rows of as many elements as `scale` has: their statistics, then [`Normalise`].
+pub(crate) struct NormaliseRows<'a, T> {
+    pub x: &'a [T],
+    pub y: &'a mut [T],
+    /// One for each row, unless the mean is not subtracted.
+    pub means: Option<&'a mut [T]>,
+    pub inverses: &'a mut [T],
+    pub scale: &'a [T],
+    pub bias: Option<&'a [T]>,
+    pub epsilon: f64,
+}
+
+impl<T: Lane> WithSimd for NormaliseRows<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let (scale, bias, epsilon) = (self.scale, self.bias, self.epsilon);
+        let (n, centred) = (scale.len(), self.means.is_some());
+        let rows = self.x.chunks_exact(n).zip(self.y.chunks_exact_mut(n));
+        for (row, (x, y)) in rows.enumerate() {
+            let (mean, r) = Statistics { x, centred, epsilon }.run(s);
+            let (mean, r) = (T::from_f64(mean), T::from_f64(r));
+            if let Some(means) = &mut self.means {
+                means[row] = mean;
+            }
+            self.inverses[row] = r;
+            Normalise { x, y, mean, r, scale, bias }.run(s);
+        }
+    }
+}
+
 /// One row (or part of one) with its gradient.
 #[derive(Clone, Copy)]
 pub(crate) struct GradientRow<'a, T> {

@@ -5,6 +5,7 @@ use crate::array::{Array, Dims, element_count};
 use crate::attributes::Attributes;
 use crate::dtype::{DType, Element};
 use crate::error::Result;
+use crate::kernels::gemm::matrix::Shared;
 use crate::parallel;
 
 /// Blocks of four words in one part.
@@ -44,14 +45,14 @@ impl Stream {
         out: &Array,
         convert: impl Fn([u32; 4]) -> [T; N] + Sync,
     ) {
-        let (to, size) = (out.as_mut_ptr::<T>() as usize, out.size());
+        let (to, size) = (Shared::new(out.as_mut_ptr::<T>()), out.size());
         parallel::for_ranges(size.div_ceil(N), GRAIN, |range| {
             for block in range {
                 let values = convert(self.block(block as u64));
                 let start = block * N;
                 for (i, value) in values.into_iter().enumerate().take(size - start) {
                     // SAFETY: elements of this block alone, inside the output.
-                    unsafe { *(to as *mut T).add(start + i) = value };
+                    unsafe { *to.get().add(start + i) = value };
                 }
             }
         });
