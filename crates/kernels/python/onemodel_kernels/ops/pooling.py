@@ -65,6 +65,8 @@ def _window(call: Call) -> dict[str, Any]:
 
 
 def _emit_max_pool(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    if emit.outputs < 2:
+        return emit.kernel("MaxPool", inputs[0], with_indices=0, **_window(call))
     y, index = emit.kernel("MaxPool", inputs[0], **_window(call))
     if not call["storage_order"]:
         return y, index

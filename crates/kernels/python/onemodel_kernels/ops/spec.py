@@ -130,7 +130,12 @@ def normalise_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[
 class Emitter(Protocol):
     """What a decomposition writes to: each method adds operators and returns handles on their
     results.
+
+    Attributes:
+        outputs: How many outputs of the operator that is being decomposed are asked for.
     """
+
+    outputs: int
 
     def emit(self, operator: str, *inputs: Any, **attributes: Any) -> Any:
         """Adds an operator by its spec's name; one handle, or a tuple when it declares several

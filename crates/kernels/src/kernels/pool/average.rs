@@ -1,6 +1,7 @@
 //! AveragePool, LpPool and the gradient of AveragePool.
 
 use super::planes::{Planes, PoolAttributes};
+use super::windows::{self, Task};
 use crate::array::{Array, Dims, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::DType;
@@ -9,7 +10,7 @@ use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
 use crate::kernels::gemm::matrix::Shared;
 use crate::math::pow_f64;
-use crate::simd::{Simd, WithSimd, dispatch};
+use crate::simd::{PlainLoop, Simd, WithSimd, dispatch, vectorized};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -206,6 +207,12 @@ impl Counts {
     }
 }
 
+impl Counts {
+    fn numbers(&self, axis: usize) -> Vec<f32> {
+        self.axes[axis].iter().map(|&count| count as f32).collect()
+    }
+}
+
 impl FoldPool {
     fn compute<T: Float>(&self, x: &Array, y: &Array) -> Result<()> {
         let planes = self.pool.planes(self.name(), x.shape(), y.shape())?;
@@ -214,11 +221,24 @@ impl FoldPool {
         }
         let x = x.to_contiguous()?;
         let job = Shared::new((x.as_ptr::<T>(), y.as_mut_ptr::<T>()));
-        planes.for_each(|range| {
-            let (x, y) = job.get();
+        let counts = Counts::new(&planes, self.fold);
+        let job = Shared::new((job.get(), std::ptr::from_ref(&counts)));
+        planes.try_for_each(|range| {
+            let ((x, y), counts) = job.get();
+            // SAFETY: the counts outlive the region.
+            let counts = unsafe { &*counts };
+            if T::DTYPE == DType::F32 && matches!(self.fold, Fold::Mean { .. }) {
+                let [rows, columns] = [1, 2].map(|axis| counts.numbers(axis));
+                let task = Task::Mean { rows: &rows, columns: &columns };
+                let (x, y) = (x.cast(), y.cast());
+                // SAFETY: the planes of f32 arrays.
+                if unsafe { windows::run(self.name(), &planes, range.clone(), x, y, task)? } {
+                    return Ok(());
+                }
+            }
             dispatch(Rows { planes: &planes, range, fold: self.fold, x, y });
-        });
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -276,8 +296,6 @@ impl AverageGrad {
         let g = g.to_contiguous()?;
         let counts = Counts::new(&planes, Fold::Mean { include_pad: self.include_pad });
         let job = Shared::new((g.as_ptr::<T>(), out.as_mut_ptr::<T>()));
-        let [_, oh, ow] = planes.output;
-        let [kd, kh, kw] = planes.window.kernel;
         planes.for_each(|range| {
             for plane in range {
                 let (input, output) = (planes.input_size(), planes.output_size());
@@ -290,22 +308,60 @@ impl AverageGrad {
                     )
                 };
                 dx.fill(T::default());
-                for p in 0..output {
-                    let (d, h, w) = (p / (oh * ow), p / ow % oh, p % ow);
-                    let count = counts.axes[0][d] * counts.axes[1][h] * counts.axes[2][w];
-                    let share = g[p].over(count);
-                    for a in (0..kd).filter_map(|k| planes.position(0, d, k)) {
-                        for b in (0..kh).filter_map(|k| planes.position(1, h, k)) {
-                            let row = (a * planes.sizes[1] + b) * planes.sizes[2];
-                            for c in (0..kw).filter_map(|k| planes.position(2, w, k)) {
-                                dx[row + c] = T::add(dx[row + c], share);
-                            }
+                vectorized(Spread { planes: &planes, counts: &counts, g, dx });
+            }
+        });
+        Ok(())
+    }
+}
+
+/// One plane of the gradient.
+struct Spread<'a, T> {
+    planes: &'a Planes,
+    counts: &'a Counts,
+    g: &'a [T],
+    dx: &'a mut [T],
+}
+
+impl<T: Float> PlainLoop for Spread<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let p = self.planes;
+        let [od, oh, ow] = p.output;
+        let [kd, kh, kw] = p.window.kernel;
+        let (stride, dilation, begin) =
+            (p.window.strides[2], p.window.dilations[2], p.window.begins[2]);
+        let mut shares: SmallVec<[T; 256]> = smallvec![T::default(); ow];
+        for row in 0..od * oh {
+            let (d, h) = (row / oh, row % oh);
+            let rows = self.counts.axes[0][d] * self.counts.axes[1][h];
+            let g = &self.g[row * ow..(row + 1) * ow];
+            for ((share, g), columns) in shares.iter_mut().zip(g).zip(&self.counts.axes[2]) {
+                *share = g.over(rows * columns);
+            }
+            for tap in 0..kd * kh {
+                let at = p.position(0, d, tap / kh).zip(p.position(1, h, tap % kh));
+                let Some((a, b)) = at else { continue };
+                let to = &mut self.dx[(a * p.sizes[1] + b) * p.sizes[2]..][..p.sizes[2]];
+                // An element meets its outputs in ascending order when taps descend.
+                for k in (0..kw).rev() {
+                    let (first, end) = p.columns(k);
+                    if first == end {
+                        continue;
+                    }
+                    let to = &mut to[first * stride + k * dilation - begin..];
+                    let shares = &shares[first..end];
+                    match stride {
+                        1 => to.iter_mut().zip(shares).for_each(|(x, &s)| *x = T::add(*x, s)),
+                        _ => {
+                            let places = to.iter_mut().step_by(stride);
+                            places.zip(shares).for_each(|(x, &s)| *x = T::add(*x, s));
                         }
                     }
                 }
             }
-        });
-        Ok(())
+        }
     }
 }
 

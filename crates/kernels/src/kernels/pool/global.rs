@@ -6,9 +6,13 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
+use crate::kernels::fold::{Rows, Store, fold};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
 use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::gemm::product::parts_of;
+use crate::kernels::lanes::{Lane, for_lanes};
+use crate::kernels::number::Number;
+use crate::kernels::reduce::Maximum;
 use crate::parallel;
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use smallvec::smallvec;
@@ -33,13 +37,12 @@ pub(super) fn build_max(_: &mut Attributes) -> Result<Arc<dyn Kernel>> {
 /// GlobalAveragePool: 16 lanes, lane l adding elements l, l + 16, … from +0.0, then the tree over the
 /// lanes (l and l + 8, + 4, + 2, + 1), then one division by the number of elements.
 ///
-/// GlobalMaxPool: the greatest element; NaN wins; of zeros of both signs the first.
+/// GlobalMaxPool: the greatest element, as ReduceMax finds it.
 struct Global {
     mean: bool,
 }
 
 struct Planes<T> {
-    mean: bool,
     size: usize,
     x: *const T,
     y: *mut T,
@@ -57,7 +60,7 @@ impl<T: Float> WithSimd for Planes<T> {
                 let x = self.x.add(plane * self.size);
                 (std::slice::from_raw_parts(x, self.size), &mut *self.y.add(plane))
             };
-            *y = if self.mean { mean(x) } else { greatest(x) };
+            *y = mean(x);
         }
     }
 }
@@ -84,21 +87,43 @@ fn mean<T: Float>(x: &[T]) -> T {
     lanes[0].over(x.len())
 }
 
-#[inline(always)]
-fn greatest<T: Float>(x: &[T]) -> T {
-    let mut best = x[0];
-    for &x in &x[1..] {
-        #[allow(clippy::eq_op, clippy::neg_cmp_op_on_partial_ord)]
-        let take = !(x <= best) & (best == best);
-        best = if take { x } else { best };
+/// The means of f32 planes.
+struct Means {
+    size: usize,
+    x: *const f32,
+    y: *mut f32,
+    range: (usize, usize),
+}
+
+impl WithSimd for Means {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for plane in self.range.0..self.range.1 {
+            // SAFETY: planes of this part.
+            unsafe {
+                let x = self.x.add(plane * self.size);
+                let mut sum = s.splat(0.0);
+                // Beyond the end +0.0 is added to sums that began with it, which changes none.
+                for_lanes!(self.size, |i, count| {
+                    sum = s.add(sum, f32::get(s, x.add(i), count));
+                });
+                *self.y.add(plane) = s.tree_add(sum).over(self.size);
+            }
+        }
     }
-    best
 }
 
 impl Global {
-    fn compute<T: Float>(&self, x: &Array, y: &Array) -> Result<()> {
+    fn compute<T: Float + Number + Store>(&self, x: &Array, y: &Array) -> Result<()> {
         let planes = y.size();
         if planes == 0 {
+            return Ok(());
+        }
+        if !self.mean {
+            let axes: Vec<usize> = (2..x.rank()).collect();
+            fold::<T, _>(Maximum, &Rows::new(x, &axes)?, y);
             return Ok(());
         }
         let x = x.to_contiguous()?;
@@ -108,7 +133,11 @@ impl Global {
         parallel::for_each(parts, |part| {
             let (x, y) = job.get();
             let range = (planes * part / parts, planes * (part + 1) / parts);
-            dispatch(Planes { mean: self.mean, size, x, y, range });
+            if T::DTYPE == DType::F32 {
+                dispatch(Means { size, x: x.cast(), y: y.cast(), range });
+            } else {
+                dispatch(Planes { size, x, y, range });
+            }
         });
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! MaxPool and its gradient.
 
 use super::planes::{Planes, PoolAttributes};
+use super::windows::{self, Task};
 use crate::array::{Array, Dims, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::{DType, Element};
@@ -32,14 +33,16 @@ ordered!(u8: u8::MIN, u16: u16::MIN, u32: u32::MIN, u64: u64::MIN, i8: i8::MIN, 
 /// # Errors
 /// As the attribute getters.
 pub(super) fn build(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
-    Ok(Arc::new(MaxPool { pool: PoolAttributes::read(attributes)? }))
+    let with_indices = attributes.flag("with_indices", true)?;
+    Ok(Arc::new(MaxPool { pool: PoolAttributes::read(attributes)?, with_indices }))
 }
 
 /// `y = max` of each window and the flat index of the place in the whole input: the first of equal
 /// ones in window order (zeros of both signs are equal); the first NaN wins. A window that lies in the
-/// padding alone gives the lowest value and index -1.
+/// padding alone gives the lowest value and index -1. Without `with_indices` y is the only output.
 struct MaxPool {
     pool: PoolAttributes,
+    with_indices: bool,
 }
 
 struct Rows<'a, T> {
@@ -47,7 +50,7 @@ struct Rows<'a, T> {
     range: std::ops::Range<usize>,
     x: *const T,
     y: *mut T,
-    indices: *mut i64,
+    indices: Option<*mut i64>,
     /// Places inside the plane, for one output row; `u32::MAX` for none.
     places: &'a mut [u32],
     /// The first input column of each output's window, `u32::MAX` for none.
@@ -106,8 +109,9 @@ impl<T: Ordered> WithSimd for Rows<'_, T> {
                             }
                         }
                     }
+                    let Some(indices) = self.indices else { continue };
                     let base = (plane * input) as i64;
-                    let indices = std::slice::from_raw_parts_mut(self.indices.add(to), ow);
+                    let indices = std::slice::from_raw_parts_mut(indices.add(to), ow);
                     for (index, &place) in indices.iter_mut().zip(places.iter()) {
                         *index = if place == u32::MAX { -1 } else { base + i64::from(place) };
                     }
@@ -145,14 +149,14 @@ fn fold<T: Ordered, const STEP: usize>(
 }
 
 impl MaxPool {
-    fn compute<T: Ordered>(&self, x: &Array, y: &Array, indices: &Array) -> Result<()> {
+    fn compute<T: Ordered>(&self, x: &Array, y: &Array, indices: Option<&Array>) -> Result<()> {
         let planes = self.pool.planes("MaxPool", x.shape(), y.shape())?;
         if y.size() == 0 {
             return Ok(());
         }
         let x = x.to_contiguous()?;
-        let job = Shared::new((x.as_ptr::<T>(), y.as_mut_ptr::<T>(), indices.as_mut_ptr::<i64>()));
-        let failed = std::sync::Mutex::new(Ok(()));
+        let indices = indices.map(Array::as_mut_ptr::<i64>);
+        let job = Shared::new((x.as_ptr::<T>(), y.as_mut_ptr::<T>(), indices));
         let mut columns = Scratch::new("MaxPool", planes.output[2] * size_of::<u32>())?;
         let columns = &mut columns.as_mut::<u32>()[..planes.output[2]];
         for (o, column) in columns.iter_mut().enumerate() {
@@ -160,19 +164,24 @@ impl MaxPool {
             *column = first.map_or(u32::MAX, |c| c as u32);
         }
         let columns = &*columns;
-        planes.for_each(|range| {
+        planes.try_for_each(|range| {
             let (x, y, indices) = job.get();
-            match Scratch::new("MaxPool", planes.output[2] * size_of::<u32>()) {
-                Ok(mut places) => {
-                    let places = places.as_mut::<u32>();
-                    dispatch(Rows { planes: &planes, range, x, y, indices, places, columns });
-                }
-                Err(error) => {
-                    *failed.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Err(error);
+            if T::DTYPE == DType::F32 {
+                let task = match indices {
+                    Some(indices) => Task::Place { indices },
+                    None => Task::Maximum,
+                };
+                let (x, y) = (x.cast(), y.cast());
+                // SAFETY: the planes of f32 arrays, and a place for each output.
+                if unsafe { windows::run("MaxPool", &planes, range.clone(), x, y, task)? } {
+                    return Ok(());
                 }
             }
-        });
-        failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner)
+            let mut places = Scratch::new("MaxPool", planes.output[2] * size_of::<u32>())?;
+            let places = places.as_mut::<u32>();
+            dispatch(Rows { planes: &planes, range, x, y, indices, places, columns });
+            Ok(())
+        })
     }
 }
 
@@ -195,12 +204,16 @@ impl Kernel for MaxPool {
             return Err(Error::memory("MaxPool", "planes of fewer than 2^32 elements", got));
         }
         let indices = Meta { dtype: DType::I64, shape: shape.clone() };
-        Ok(smallvec![Meta { dtype: x.dtype, shape }, indices])
+        let mut outputs: Metas = smallvec![Meta { dtype: x.dtype, shape }];
+        if self.with_indices {
+            outputs.push(indices);
+        }
+        Ok(outputs)
     }
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let Some(x) = inputs[0] else { return Ok(()) };
-        let (y, indices) = (&outputs[0], &outputs[1]);
+        let (y, indices) = (&outputs[0], outputs.get(1));
         match x.dtype() {
             DType::F32 => self.compute::<f32>(x, y, indices),
             DType::F64 => self.compute::<f64>(x, y, indices),
@@ -225,7 +238,7 @@ impl Kernel for MaxPool {
     }
 
     fn single_output(&self) -> bool {
-        false
+        !self.with_indices
     }
 }
 

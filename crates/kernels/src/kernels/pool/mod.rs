@@ -10,6 +10,7 @@ mod max;
 mod planes;
 #[cfg(test)]
 mod tests;
+mod windows;
 
 pub(crate) const KERNELS: &[Entry] = &[
     Entry { name: "MaxPool", build: max::build },

@@ -4,7 +4,7 @@ use crate::array::Dims;
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::kernels::conv::geometry::{AXES, Window, WindowAttributes, extended};
-use crate::kernels::gemm::product::parts_of;
+use crate::kernels::gemm::product::{self, parts_of};
 use crate::parallel;
 
 /// The attributes of a pool.
@@ -85,11 +85,29 @@ impl Planes {
 
     /// Runs `task` on ranges of planes, on the pool when there is enough work.
     pub(super) fn for_each(&self, task: impl Fn(std::ops::Range<usize>) + Sync) {
-        let work = self.count * (self.output_size() * self.window.taps() + self.input_size());
-        let parts = parts_of(work.saturating_mul(4)).min(self.count.max(1));
+        let parts = self.parts();
         parallel::for_each(parts, |part| {
             task(self.count * part / parts..self.count * (part + 1) / parts);
         });
+    }
+
+    /// As [`Self::for_each`] for a fallible task.
+    ///
+    /// # Errors
+    /// What a part reports.
+    pub(super) fn try_for_each(
+        &self,
+        task: impl Fn(std::ops::Range<usize>) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let parts = self.parts();
+        product::try_for_each(parts, |part| {
+            task(self.count * part / parts..self.count * (part + 1) / parts)
+        })
+    }
+
+    fn parts(&self) -> usize {
+        let work = self.count * (self.output_size() * self.window.taps() + self.input_size());
+        parts_of(work.saturating_mul(4)).min(self.count.max(1))
     }
 
     /// The input position of tap `k` of output `p` on an axis, if it is inside.

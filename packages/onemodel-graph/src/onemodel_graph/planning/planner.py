@@ -29,6 +29,10 @@ class NeedsValue(Exception):
         self.slot = slot
 
 
+ALL = 1 << 16
+"""More outputs than an operator has."""
+
+
 class Planner:
     """Collects the calls of one segment.
 
@@ -40,6 +44,7 @@ class Planner:
         label: The node that is being planned, for messages.
         bindings: What is known of each value of the graph.
         lasting: Every input of the node that is being planned is permanent.
+        outputs: How many outputs of the operator that is being decomposed are asked for.
     """
 
     def __init__(self, context: Context) -> None:
@@ -48,6 +53,7 @@ class Planner:
         self.label = ""
         self.bindings: dict[Any, Any] = {}
         self.lasting = False
+        self.outputs = ALL
 
     def type(self, handle: Slot) -> tuple[str, Shape]:
         """The dtype and shape of a slot."""
@@ -74,9 +80,16 @@ class Planner:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def apply(
-        self, spec: OpSpec, inputs: Sequence[Slot | None], attributes: dict[str, Any]
+        self,
+        spec: OpSpec,
+        inputs: Sequence[Slot | None],
+        attributes: dict[str, Any],
+        outputs: int = ALL,
     ) -> Sequence[Slot]:
-        """Adds an operator on tensor inputs; operands are among the attributes."""
+        """Adds an operator on tensor inputs; operands are among the attributes.
+
+        At least as many outputs are returned as are asked for, if the operator has them.
+        """
         call = spec.call(
             [None if slot is None else slot.shape for slot in inputs],
             [None if slot is None else slot.dtype for slot in inputs],
@@ -89,6 +102,7 @@ class Planner:
                     raise ShapeError("the input is required")
                 return (self.view(source, spec.rule(call)[0][1]),)
             if spec.decompose is not None:
+                self.outputs = outputs
                 result = spec.decompose(self, call, inputs)
                 return result if isinstance(result, tuple) else (result,)
             if spec.kernel is None:

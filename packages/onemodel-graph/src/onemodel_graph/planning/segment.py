@@ -358,7 +358,8 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
             made = run([None if slot is None else slot.array for slot in tensors])
             return [constant(array) for array in made]
         raise Host(run, tensors)
-    return planner.apply(spec, tensors, attributes)
+    asked = max((i + 1 for i, value in enumerate(node.outputs) if value is not None), default=0)
+    return planner.apply(spec, tensors, attributes, asked)
 
 
 def _malformed(error: BaseException, step: Step) -> OneModelError:

@@ -20,6 +20,10 @@ _GEOMETRIES: dict[str, tuple[Any, ...]] = {
     "line": ((23,), (4,), (3,), (1, 2), (1,), 1),
     "volume": ((5, 6, 7), (2, 3, 2), (2, 1, 2), (0, 1, 0, 1, 1, 0), (1, 1, 1), 0),
     "whole": ((4, 5), (4, 5), (1, 1), (0, 0, 0, 0), (1, 1), 0),
+    "step": ((9, 40), (3, 3), (1, 1), (1, 1, 1, 1), (1, 1), 0),
+    "wide": ((7, 75), (3, 3), (2, 2), (1, 1, 1, 1), (1, 1), 0),
+    "thirds": ((6, 50), (2, 5), (2, 3), (0, 2, 0, 2), (1, 2), 1),
+    "margin": ((3, 4), (2, 2), (1, 1), (1, 1, 1, 1), (3, 3), 0),
 }
 _NEAR = bound(scaled=1e-6, why="f32 sums in window order and one division")
 
@@ -132,6 +136,14 @@ def _of(name: str, geometry: tuple[Any, ...]) -> list[Case]:
         # ONNX Runtime takes no NaN into account, and is asked about the clean one.
         Case(f"MaxPool-{name}", "MaxPool", (x,), pool.maxima, pool.attributes(), onnx=False),
         Case(f"MaxPool-{name}-clean", "MaxPool", (clean,), pool.maxima, pool.attributes()),
+        Case(
+            f"MaxPool-{name}-alone",
+            "MaxPool",
+            (x,),
+            lambda x: pool.maxima(x)[:1],
+            pool.attributes(with_indices=0),
+            onnx=False,
+        ),
         Case(
             f"MaxPool-{name}-f64",
             "MaxPool",
