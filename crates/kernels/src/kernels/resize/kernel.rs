@@ -11,6 +11,7 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::gemm::half_precision::{is_half, narrow, widened};
 use crate::kernels::gemm::real::Real;
 use crate::kernels::number::{Number as Arithmetic, for_number};
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -149,7 +150,13 @@ impl Resize {
             return Ok(());
         }
         let mut current = x.clone();
-        for (number, (axis, sizes)) in active.iter().enumerate() {
+        // Where no number is computed the order is free, and later axes first move less.
+        let nearest = matches!(self.options.mode, Mode::Nearest(_));
+        let mut order: Vec<_> = active.iter().collect();
+        if nearest {
+            order.reverse();
+        }
+        for (number, (axis, sizes)) in order.into_iter().enumerate() {
             let mut shape = Dims::from_slice(current.shape());
             shape[*axis] = sizes.output;
             let next = if number + 1 == active.len() {
@@ -181,6 +188,10 @@ impl Resize {
                 let to = unsafe { out.as_mut_slice::<T>() };
                 let from = x.as_slice::<T>();
                 let places = taps.index.len();
+                if inner == 1 {
+                    vectorized(Pick { from, to, index: &taps.index, input });
+                    return;
+                }
                 for (row, target) in to.chunks_exact_mut(inner.max(1)).enumerate() {
                     let start = (row / places * input + taps.index[row % places]) * inner;
                     target.copy_from_slice(&from[start..start + inner]);
@@ -228,6 +239,29 @@ impl Resize {
             }
         });
         Ok(())
+    }
+}
+
+/// Rows of picked elements.
+struct Pick<'a, T> {
+    from: &'a [T],
+    to: &'a mut [T],
+    index: &'a [usize],
+    input: usize,
+}
+
+impl<T: Copy> PlainLoop for Pick<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        assert!(self.index.iter().all(|&i| i < self.input));
+        let targets = self.to.chunks_exact_mut(self.index.len());
+        for (from, to) in self.from.chunks_exact(self.input).zip(targets) {
+            for (to, &i) in to.iter_mut().zip(self.index) {
+                // SAFETY: just checked.
+                *to = unsafe { *from.get_unchecked(i) };
+            }
+        }
     }
 }
 
