@@ -6,6 +6,7 @@ use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::for_size;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::gemm::matrix::Shared;
 use crate::parallel;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -25,13 +26,24 @@ fn copy_rows(data: &Array, out: &Array, row: usize, source: impl Fn(usize) -> us
         return;
     }
     let count = out.size() * out.dtype().size() / row;
-    let (from, to) = (data.as_bytes_ptr() as usize, out.as_bytes_ptr() as usize);
+    let job = Shared::new((data.as_bytes_ptr(), out.as_bytes_ptr().cast_mut()));
     parallel::for_ranges(count, (GRAIN / row).max(1), |range| {
+        let (from, to) = job.get();
+        if row == 4 {
+            for i in range {
+                // SAFETY: as below; rows of one element.
+                unsafe {
+                    let from = from.add(source(i) * 4).cast::<[u8; 4]>();
+                    *to.add(i * 4).cast::<[u8; 4]>() = *from;
+                }
+            }
+            return;
+        }
         for i in range {
             // SAFETY: rows of the two contiguous arrays; every part writes rows of its own.
             unsafe {
-                let from = (from as *const u8).add(source(i) * row);
-                std::ptr::copy_nonoverlapping(from, (to as *mut u8).add(i * row), row);
+                let from = from.add(source(i) * row);
+                std::ptr::copy_nonoverlapping(from, to.add(i * row), row);
             }
         }
     });
@@ -118,9 +130,14 @@ impl Kernel for GatherElements {
             let from = data.as_ptr::<T>();
             // SAFETY: the kernel's own output, contiguous.
             let to = unsafe { out.as_mut_slice::<T>() };
-            bases.for_each(|i, base| {
-                // SAFETY: coordinates inside data: the index is checked, the others are smaller.
-                to[i] = unsafe { *from.offset(base + chosen[i] as isize * step) };
+            bases.for_each_run(|first, n, base, next| {
+                let pairs = to[first..first + n].iter_mut().zip(&chosen[first..first + n]);
+                let mut base = base;
+                for (to, &index) in pairs {
+                    // SAFETY: coordinates inside data: the index is checked, the others are smaller.
+                    *to = unsafe { *from.offset(base + index as isize * step) };
+                    base += next;
+                }
             });
         });
         Ok(())

@@ -4,6 +4,7 @@ use crate::array::{Array, Dims, Meta, StridedLoop, Strides};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernels::number::for_number;
+use crate::simd::{PlainLoop, vectorized};
 
 /// Fails unless the dtype may hold indices.
 pub(super) fn check_dtype(operator: &str, meta: &Meta) -> Result<()> {
@@ -24,6 +25,13 @@ pub(super) fn values(indices: &Array) -> Vec<i64> {
     for_number!(indices.dtype(), T => {
         let from = indices.as_ptr::<T>();
         walk.for_each(0, walk.runs(), |[at]| {
+            if step == 1 {
+                // SAFETY: a run of the array, which holds no halves.
+                let run = unsafe { std::slice::from_raw_parts(from.offset(at), walk.inner) };
+                #[allow(clippy::unnecessary_cast)]
+                out.extend(run.iter().map(|&value| value as i64));
+                return;
+            }
             for i in 0..walk.inner as isize {
                 // SAFETY: elements of the array, which holds no halves.
                 let value = unsafe { *from.offset(at + i * step) };
@@ -55,7 +63,36 @@ pub(super) fn resolved(
     axis: usize,
     extent: usize,
 ) -> Result<Vec<usize>> {
-    values(indices).into_iter().map(|v| resolve(operator, v, axis, extent)).collect()
+    let mut values = values(indices);
+    if !vectorized(Wrap { values: &mut values, extent: extent as i64 }) {
+        // Wrapping leaves alone what is out of range.
+        for &v in &values {
+            resolve(operator, v, axis, extent)?;
+        }
+    }
+    Ok(values.into_iter().map(|v| v as usize).collect())
+}
+
+/// Counts negative indices from the end; whether all were in range.
+struct Wrap<'a> {
+    values: &'a mut [i64],
+    extent: i64,
+}
+
+impl PlainLoop for Wrap<'_> {
+    type Output = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        let n = self.extent;
+        let mut outside = false;
+        for value in self.values {
+            let wrapped = *value + if *value < 0 { n } else { 0 };
+            let fits = (0 <= wrapped) & (wrapped < n);
+            outside |= !fits;
+            *value = if fits { wrapped } else { *value };
+        }
+        !outside
+    }
 }
 
 /// Fails unless `indices` has the rank of `data` and, off `axis`, extents not above those of it.
@@ -91,16 +128,15 @@ impl Bases {
         Self { shape: Dims::from_slice(shape), strides }
     }
 
-    /// Calls `body` with the row-major position and the element offset of each.
-    pub(super) fn for_each(&self, mut body: impl FnMut(usize, isize)) {
+    /// Calls `body` with the row-major position of the first of some neighbours, their number, the
+    /// element offset of the first and the step to the next, in order.
+    pub(super) fn for_each_run(&self, mut body: impl FnMut(usize, usize, isize, isize)) {
         let walk = StridedLoop::new(&self.shape, [&self.strides]);
         let step = walk.inner_strides[0];
         let mut position = 0;
         walk.for_each(0, walk.runs(), |[at]| {
-            for i in 0..walk.inner as isize {
-                body(position, at + i * step);
-                position += 1;
-            }
+            body(position, walk.inner, at, step);
+            position += walk.inner;
         });
     }
 }
@@ -138,15 +174,20 @@ pub(super) fn tuples(
         return Ok(vec![0; indices.shape()[..indices.rank() - 1].iter().product()]);
     }
     let values = values(indices);
-    values
-        .chunks_exact(depth)
-        .map(|tuple| {
-            let mut row = 0;
-            for (k, &value) in tuple.iter().enumerate() {
-                let axis = batch_dims + k;
-                row = row * shape[axis] + resolve(operator, value, axis, shape[axis])?;
+    let mut rows = vec![0; values.len() / depth];
+    for k in 0..depth {
+        let extent = shape[batch_dims + k];
+        let mut outside = false;
+        for (row, tuple) in rows.iter_mut().zip(values.chunks_exact(depth)) {
+            let wrapped = tuple[k].wrapping_add(if tuple[k] < 0 { extent as i64 } else { 0 });
+            outside |= !(0..extent as i64).contains(&wrapped);
+            *row = usize::wrapping_add(*row * extent, wrapped as usize);
+        }
+        if outside {
+            for tuple in values.chunks_exact(depth) {
+                resolve(operator, tuple[k], batch_dims + k, extent)?;
             }
-            Ok(row)
-        })
-        .collect()
+        }
+    }
+    Ok(rows)
 }

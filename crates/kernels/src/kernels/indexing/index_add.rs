@@ -6,6 +6,7 @@ use crate::attributes::Attributes;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::movement::copy_into;
 use crate::parallel;
 use smallvec::smallvec;
@@ -38,16 +39,17 @@ fn add_rows<T: Element>(
     add: impl Fn(T, T) -> T + Sync,
 ) {
     let outer = out.size().checked_div(extent * width).unwrap_or(0);
-    let (to, from) = (out.as_mut_ptr::<T>() as usize, src.as_ptr::<T>() as usize);
+    let job = Shared::new((out.as_mut_ptr::<T>(), src.as_ptr::<T>()));
     let strips = width.div_ceil(COLUMNS);
     let work = |part: usize| {
         let (o, first) = (part / strips, part % strips * COLUMNS);
         let columns = COLUMNS.min(width - first);
         for (i, &row) in rows.iter().enumerate() {
+            let (to, from) = job.get();
             // SAFETY: rows of the two contiguous arrays; no other part has these columns.
             let (to, from) = unsafe {
-                let to = (to as *mut T).add((o * extent + row) * width + first);
-                let from = (from as *const T).add((o * rows.len() + i) * width + first);
+                let to = to.add((o * extent + row) * width + first);
+                let from = from.add((o * rows.len() + i) * width + first);
                 (
                     std::slice::from_raw_parts_mut(to, columns),
                     std::slice::from_raw_parts(from, columns),

@@ -8,8 +8,10 @@ use crate::error::{Error, Result};
 use crate::for_size;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
+use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::movement::copy_into;
 use crate::kernels::number::{Number, for_number};
+use crate::parallel;
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -42,26 +44,64 @@ impl Reduction {
         Ok(())
     }
 
-    /// Combines where `places` says, an update and an element at a time.
-    fn apply<T: Number>(self, to: &mut [T], from: &[T], places: impl Iterator<Item = usize>) {
+    /// Combines rows of `width` elements, an update and an element at a time.
+    fn apply<T: Number>(self, rows: &Rows<'_, T>) {
         match self {
-            Self::None => combine(to, from, places, |_, b| b),
-            Self::Add => combine(to, from, places, Number::add),
-            Self::Mul => combine(to, from, places, Number::mul),
-            Self::Max => combine(to, from, places, Number::maximum),
-            Self::Min => combine(to, from, places, Number::minimum),
+            Self::None => rows.combine(|_, b| b),
+            Self::Add => rows.combine(Number::add),
+            Self::Mul => rows.combine(Number::mul),
+            Self::Max => rows.combine(Number::maximum),
+            Self::Min => rows.combine(Number::minimum),
         }
     }
 }
 
-fn combine<T: Element>(
-    to: &mut [T],
-    from: &[T],
-    places: impl Iterator<Item = usize>,
-    f: impl Fn(T, T) -> T,
-) {
-    for (place, &update) in places.zip(from) {
-        to[place] = f(to[place], update);
+/// Rows of `width` neighbours, each with the number of the row that it goes to.
+struct Rows<'a, T> {
+    to: Shared<*mut T>,
+    from: &'a [T],
+    places: &'a [usize],
+    width: usize,
+    /// So many rows after each other have places that no others have.
+    group: usize,
+}
+
+/// Elements of a row that one part combines.
+const COLUMNS: usize = 1 << 10;
+/// Elements from which on there is more than one part.
+const MANY: usize = 1 << 15;
+
+impl<T: Element> Rows<'_, T> {
+    /// Each part walks its rows in order, over columns of its own or places that no other part has.
+    fn combine(&self, f: impl Fn(T, T) -> T + Sync) {
+        let Self { from, places, width, group, .. } = *self;
+        if width == 1 {
+            let grain = (MANY / group).max(1);
+            parallel::for_ranges(places.len() / group, grain, |groups| {
+                let to = self.to.get();
+                let range = groups.start * group..groups.end * group;
+                for (&place, &update) in places[range.clone()].iter().zip(&from[range]) {
+                    // SAFETY: a place inside the output that no other part combines.
+                    unsafe { *to.add(place) = f(*to.add(place), update) };
+                }
+            });
+            return;
+        }
+        let strips = width.div_ceil(COLUMNS);
+        let grain = if from.len() < MANY { strips } else { 1 };
+        parallel::for_ranges(strips, grain, |range| {
+            let (first, end) = (range.start * COLUMNS, (range.end * COLUMNS).min(width));
+            for (row, &place) in from.chunks_exact(width).zip(places) {
+                // SAFETY: a row inside the output, with columns that no other part combines.
+                let to = unsafe {
+                    let to = self.to.get().add(place * width + first);
+                    std::slice::from_raw_parts_mut(to, end - first)
+                };
+                for (to, &update) in to.iter_mut().zip(&row[first..end]) {
+                    *to = f(*to, update);
+                }
+            }
+        });
     }
 }
 
@@ -71,25 +111,25 @@ fn copy_unless_same(data: &Array, out: &Array) {
     }
 }
 
-/// Runs `place` updates into `out`, which holds the data already.
-fn scatter<I: Iterator<Item = usize>>(
+/// Combines rows of `width` elements into `out`, which holds the data already.
+fn scatter(
     reduction: Reduction,
     out: &Array,
     updates: &Array,
-    places: impl Fn() -> I,
+    places: &[usize],
+    (width, group): (usize, usize),
 ) {
     if reduction == Reduction::None {
         for_size!(out.dtype(), T => {
-            // SAFETY: the kernel's own output, contiguous.
-            let to = unsafe { out.as_mut_slice::<T>() };
-            combine(to, updates.as_slice::<T>(), places(), |_, b| b);
+            let to = Shared::new(out.as_mut_ptr::<T>());
+            Rows { to, from: updates.as_slice::<T>(), places, width, group }.combine(|_, b| b);
         });
         return;
     }
+    // Halves come here widened.
     for_number!(out.dtype(), T => {
-        // SAFETY: as above; halves come here widened.
-        let to = unsafe { out.as_mut_slice::<T>() };
-        reduction.apply(to, updates.as_slice::<T>(), places());
+        let to = Shared::new(out.as_mut_ptr::<T>());
+        reduction.apply(&Rows { to, from: updates.as_slice::<T>(), places, width, group });
     });
 }
 
@@ -112,14 +152,22 @@ impl ScatterElements {
             return Ok(());
         }
         let axis = normalize_axis(self.name(), self.axis, data.rank())?;
-        let chosen = index::resolved(self.name(), indices, axis, data.shape()[axis])?;
+        let mut places = index::resolved(self.name(), indices, axis, data.shape()[axis])?;
         copy_unless_same(data, out);
         let step = out.strides()[axis] as usize;
-        let mut places = Vec::with_capacity(chosen.len());
-        index::Bases::new(indices.shape(), out.strides(), axis)
-            .for_each(|i, base| places.push(base as usize + chosen[i] * step));
+        index::Bases::new(indices.shape(), out.strides(), axis).for_each_run(
+            |first, n, base, next| {
+                let mut base = base as usize;
+                for place in &mut places[first..first + n] {
+                    *place = base + *place * step;
+                    base += next as usize;
+                }
+            },
+        );
         let updates = updates.to_contiguous()?;
-        scatter(self.reduction, out, &updates, || places.iter().copied());
+        // Off the first axis its indices have parts of the output of their own.
+        let group = if axis == 0 { places.len() } else { places.len() / indices.shape()[0] };
+        scatter(self.reduction, out, &updates, &places, (1, group));
         Ok(())
     }
 }
@@ -183,9 +231,9 @@ impl ScatterND {
         let depth = indices.shape()[indices.rank() - 1];
         let width: usize = data.shape()[depth..].iter().product();
         let updates = updates.to_contiguous()?;
-        scatter(self.reduction, out, &updates, || {
-            rows.iter().flat_map(move |&row| row * width..(row + 1) * width)
-        });
+        if width > 0 {
+            scatter(self.reduction, out, &updates, &rows, (width, rows.len().max(1)));
+        }
         Ok(())
     }
 }

@@ -3,9 +3,12 @@
 use super::order::Key;
 use crate::array::{Array, Meta, normalize_axis};
 use crate::attributes::Attributes;
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::gemm::matrix::Shared;
 use crate::parallel;
+use crate::simd::{PlainLoop, vectorized};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -44,6 +47,110 @@ fn select(pairs: &mut [(u64, u64)], k: usize) {
     pairs[..k].sort_unstable();
 }
 
+/// Elements that are compared with the worst of the best so far at a time.
+const BLOCK: usize = 64;
+/// The most elements that are kept in order while a row is read.
+const KEPT: usize = 64;
+
+/// TopK of f32 rows of fewer than 2^32 elements, with the key in the upper half of one number and
+/// the index in the lower.
+fn singles(x: &Array, outputs: &[Array], axis: usize, k: usize, largest: bool) {
+    let n = x.shape()[axis];
+    let inner: usize = x.shape()[axis + 1..].iter().product();
+    let from = x.as_slice::<f32>();
+    let places = Shared::new((outputs[0].as_mut_ptr::<f32>(), outputs[1].as_mut_ptr::<i64>()));
+    parallel::for_ranges(x.size() / n, (1 << 14) / n + 1, |range| {
+        let (mut row_values, mut best) = (Vec::new(), Vec::new());
+        for row in range {
+            let (o, i) = (row / inner, row % inner);
+            let values = if inner == 1 {
+                &from[row * n..(row + 1) * n]
+            } else {
+                row_values.clear();
+                row_values.extend((0..n).map(|j| from[(o * n + j) * inner + i]));
+                &row_values[..]
+            };
+            best.clear();
+            if k <= KEPT {
+                vectorized(KeepBest { x: values, k, largest, best: &mut best });
+            } else {
+                best.extend((0..).zip(values).map(|(j, &v)| packed(v, j, largest)));
+                if k < n {
+                    best.select_nth_unstable(k - 1);
+                }
+                best[..k].sort_unstable();
+            }
+            for (rank, &pair) in best[..k].iter().enumerate() {
+                let (to, j) = ((o * k + rank) * inner + i, pair as u32);
+                let (to_values, indices) = places.get();
+                // SAFETY: elements of this row of the outputs.
+                unsafe {
+                    *to_values.add(to) = values[j as usize];
+                    *indices.add(to) = i64::from(j);
+                }
+            }
+        }
+    });
+}
+
+/// Ascending with the rank: better elements, and of equal ones earlier ones, are less.
+#[inline(always)]
+fn packed(x: f32, index: u32, largest: bool) -> u64 {
+    u64::from(order(x, largest)) << 32 | u64::from(index)
+}
+
+/// Less for better elements; equal for zeros of both signs and for all NaNs.
+#[inline(always)]
+fn order(x: f32, largest: bool) -> u32 {
+    // Adding +0 makes -0 positive.
+    let bits = (x + 0.0).to_bits();
+    let up = if bits >> 31 == 1 { !bits } else { bits | 1 << 31 };
+    let up = if x.is_nan() { u32::MAX } else { up };
+    if largest { !up } else { up }
+}
+
+/// The first `k` in order, kept sorted while the row is read.
+struct KeepBest<'a> {
+    x: &'a [f32],
+    k: usize,
+    largest: bool,
+    best: &'a mut Vec<u64>,
+}
+
+impl PlainLoop for KeepBest<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let Self { x, k, largest, best } = self;
+        for (block, first) in x.chunks(BLOCK).zip((0..).step_by(BLOCK)) {
+            if best.len() == k {
+                // Later elements lose against equal ones.
+                let worst = (best[k - 1] >> 32) as u32;
+                let better = block.iter().fold(false, |any, &v| any | (order(v, largest) < worst));
+                if !better {
+                    continue;
+                }
+            }
+            for (&v, j) in block.iter().zip(first..) {
+                let pair = packed(v, j, largest);
+                if best.len() == k {
+                    if best[k - 1] < pair {
+                        continue;
+                    }
+                    best.pop();
+                }
+                let mut at = best.len();
+                best.push(pair);
+                while at > 0 && best[at - 1] > pair {
+                    best[at] = best[at - 1];
+                    at -= 1;
+                }
+                best[at] = pair;
+            }
+        }
+    }
+}
+
 impl Kernel for TopK {
     fn name(&self) -> &'static str {
         "TopK"
@@ -61,7 +168,7 @@ impl Kernel for TopK {
         }
         let mut values = x.clone();
         values.shape[axis] = self.k;
-        let indices = Meta::new(crate::dtype::DType::I64, &values.shape);
+        let indices = Meta::new(DType::I64, &values.shape);
         Ok(smallvec![values, indices])
     }
 
@@ -76,10 +183,16 @@ impl Kernel for TopK {
         let inner: usize = x.shape()[axis + 1..].iter().product();
         let rows = x.size() / n;
         let (k, largest) = (self.k, self.largest);
+        if x.dtype() == DType::F32 && u32::try_from(n).is_ok() {
+            singles(&x, outputs, axis, k, largest);
+            return Ok(());
+        }
         crate::for_dtype!(x.dtype(), T => {
             let from = x.as_slice::<T>();
-            let values = outputs[0].as_mut_ptr::<T>() as usize;
-            let indices = outputs[1].as_mut_ptr::<i64>() as usize;
+            let places = Shared::new((
+                outputs[0].as_mut_ptr::<T>(),
+                outputs[1].as_mut_ptr::<i64>(),
+            ));
             parallel::for_ranges(rows, (1 << 14) / n.max(1) + 1, |range| {
                 let mut pairs = Vec::with_capacity(n);
                 for row in range {
@@ -93,10 +206,11 @@ impl Kernel for TopK {
                     select(&mut pairs, k);
                     for (rank, &(_, j)) in pairs[..k].iter().enumerate() {
                         let to = (o * k + rank) * inner + i;
+                        let (values, indices) = places.get();
                         // SAFETY: elements of this row of the outputs.
                         unsafe {
-                            *(values as *mut T).add(to) = from[at(j as usize)];
-                            *(indices as *mut i64).add(to) = j as i64;
+                            *values.add(to) = from[at(j as usize)];
+                            *indices.add(to) = j as i64;
                         }
                     }
                 }

@@ -174,6 +174,20 @@ def _top_k() -> list[Case]:
                     onnx_attributes={**attributes, "K": (k,)},
                 )
             )
+    ties = np.round(normal(4, 333, seed=12, scale=3.0))
+    for k in (1, 40, 100, 333):
+        for largest in (0, 1):
+            attributes = {"axis": 1, "largest": largest, "sorted": 1}
+            found.append(
+                Case(
+                    f"TopK-ties-{k}-{largest}",
+                    "TopK",
+                    (ties,),
+                    _best(1, k, largest),
+                    {**attributes, "k": k},
+                    onnx_attributes={**attributes, "K": (k,)},
+                )
+            )
     line = edges()
     count = len(line)
 
