@@ -2,10 +2,13 @@
 
 use crate::array::{Array, Meta};
 use crate::attributes::Attributes;
-use crate::dtype::{DType, Element};
+use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::gemm::matrix::Shared;
+use crate::kernels::lanes::{Lane, Piece, Term, for_lanes, tree};
 use crate::parallel;
+use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -18,40 +21,18 @@ pub(crate) const KERNELS: &[Entry] = &[
 /// Elements of one part of a step.
 const GRAIN: usize = 1 << 15;
 
-trait Float:
-    Element
-    + std::ops::Add<Output = Self>
-    + std::ops::Sub<Output = Self>
-    + std::ops::Mul<Output = Self>
-    + std::ops::Div<Output = Self>
-{
-    fn of(x: f64) -> Self;
-    fn to(self) -> f64;
-    fn sqrt(self) -> Self;
+trait Float: Lane {
+    /// The square of a number in f64, rounded once, in a sum.
+    const SQUARE: Term;
 }
 
 impl Float for f32 {
-    fn of(x: f64) -> Self {
-        x as Self
-    }
-    fn to(self) -> f64 {
-        f64::from(self)
-    }
-    fn sqrt(self) -> Self {
-        Self::sqrt(self)
-    }
+    // The product of two f32 is exact in f64, with or without fma.
+    const SQUARE: Term = Term::Deviation(0.0);
 }
 
 impl Float for f64 {
-    fn of(x: f64) -> Self {
-        x
-    }
-    fn to(self) -> f64 {
-        self
-    }
-    fn sqrt(self) -> Self {
-        Self::sqrt(self)
-    }
+    const SQUARE: Term = Term::RoundedSquare;
 }
 
 fn check_same(operator: &str, inputs: &Inputs<'_>, indices: &[usize]) -> Result<Meta> {
@@ -84,35 +65,51 @@ fn rate(attributes: &mut Attributes, name: &'static str, default: Option<f64>) -
     Err(Error::attribute(attributes.operator(), format!("{name} to be finite"), value.to_string()))
 }
 
-/// Pointers to the same elements of several arrays, walked in parts.
-#[derive(Clone, Copy)]
-struct Elements<T, const N: usize>([*mut T; N]);
-// SAFETY: parts touch disjoint ranges of elements.
-unsafe impl<T, const N: usize> Sync for Elements<T, N> {}
+/// What a step makes of `N` numbers of an element: the `W` that are stored.
+trait Rule<T: Lane, const N: usize, const W: usize>: Copy + Sync {
+    fn apply<S: Simd>(self, s: S, values: [T::V<S>; N]) -> [T::V<S>; W];
+}
 
-impl<T: Float, const N: usize> Elements<T, N> {
-    /// Calls `body` for each element index with the `N` values, which it may change; the first
-    /// `written` are stored into the outputs.
-    fn update<const W: usize>(
-        self,
-        outputs: [*mut T; W],
-        size: usize,
-        body: impl Fn([T; N]) -> [T; W] + Sync,
-    ) {
-        let outputs = Elements(outputs);
-        parallel::for_ranges(size, GRAIN, |range| {
-            let (ins, outs) = (&self, &outputs);
-            for i in range {
-                // SAFETY: contiguous arrays of `size` elements; an output that is an input's
-                // memory is written after its element was read.
-                unsafe {
-                    let values = body(std::array::from_fn(|k| *ins.0[k].add(i)));
-                    for (out, value) in outs.0.iter().zip(values) {
-                        *out.add(i) = value;
-                    }
+/// Applies the rule to each element. An output may be an input's memory.
+fn update<T: Lane, R: Rule<T, N, W>, const N: usize, const W: usize>(
+    rule: R,
+    from: [*const T; N],
+    to: [*mut T; W],
+    size: usize,
+) {
+    let job = Shared::new((from, to));
+    parallel::for_ranges(size, GRAIN, |range| {
+        let (from, to) = job.get();
+        dispatch(Update { rule, from, to, range });
+    });
+}
+
+struct Update<T, R, const N: usize, const W: usize> {
+    rule: R,
+    from: [*const T; N],
+    to: [*mut T; W],
+    range: std::ops::Range<usize>,
+}
+
+impl<T: Lane, R: Rule<T, N, W>, const N: usize, const W: usize> WithSimd for Update<T, R, N, W> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let start = self.range.start;
+        // SAFETY: contiguous arrays that hold the range; an output that is an input's memory is
+        // written after its elements were read.
+        unsafe {
+            for_lanes!(self.range.len(), |i, count| {
+                let mut values = [T::splat(s, T::ZERO); N];
+                for k in 0..N {
+                    values[k] = T::get(s, self.from[k].add(start + i), count);
                 }
-            }
-        });
+                let results = self.rule.apply(s, values);
+                for k in 0..W {
+                    T::put(s, self.to[k].add(start + i), count, results[k]);
+                }
+            });
+        }
     }
 }
 
@@ -151,36 +148,104 @@ impl SgdStep {
     fn typed<T: Float>(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let (Some(p), Some(g)) = (inputs[0], inputs[1]) else { return Ok(()) };
         let (p, g) = (p.to_contiguous()?, g.to_contiguous()?);
-        let (p, g) = (p.as_mut_ptr::<T>(), g.as_mut_ptr::<T>());
+        let (p, g) = (p.as_ptr::<T>(), g.as_ptr::<T>());
         let size = outputs[0].size();
         let out = outputs[0].as_mut_ptr::<T>();
-        let (lr, decay) = (T::of(self.lr), T::of(self.weight_decay));
-        let decays = self.weight_decay != 0.0;
-        let decayed = move |p: T, g: T| if decays { g + decay * p } else { g };
+        let rule = Sgd {
+            lr: T::from_f64(self.lr),
+            decay: (self.weight_decay != 0.0).then(|| T::from_f64(self.weight_decay)),
+            momentum: T::from_f64(self.momentum),
+            fresh: T::from_f64(1.0 - self.dampening),
+            nesterov: self.nesterov,
+        };
         if self.momentum == 0.0 {
-            Elements([p, g]).update([out], size, |[p, g]| [p - lr * decayed(p, g)]);
+            update(Plain(rule), [p, g], [out], size);
             return Ok(());
         }
-        let (momentum, fresh) = (T::of(self.momentum), T::of(1.0 - self.dampening));
-        let nesterov = self.nesterov;
-        let step =
-            move |p: T, g: T, b: T| [p - lr * if nesterov { g + momentum * b } else { b }, b];
         let outs = [out, outputs[1].as_mut_ptr::<T>()];
         match inputs.get(2).copied().flatten() {
             Some(buffer) => {
                 let buffer = buffer.to_contiguous()?;
-                let b = buffer.as_mut_ptr::<T>();
-                Elements([p, g, b]).update(outs, size, |[p, g, b]| {
-                    let g = decayed(p, g);
-                    step(p, g, momentum * b + fresh * g)
-                });
+                update(Continued(rule), [p, g, buffer.as_ptr::<T>()], outs, size);
             }
-            None => Elements([p, g]).update(outs, size, |[p, g]| {
-                let g = decayed(p, g);
-                step(p, g, g)
-            }),
+            None => update(First(rule), [p, g], outs, size),
         }
         Ok(())
+    }
+}
+
+/// The coefficients of a step of gradient descent.
+#[derive(Clone, Copy)]
+struct Sgd<T> {
+    lr: T,
+    decay: Option<T>,
+    momentum: T,
+    fresh: T,
+    nesterov: bool,
+}
+
+impl<T: Float> Sgd<T> {
+    #[inline(always)]
+    fn decayed<S: Simd>(self, s: S, p: T::V<S>, g: T::V<S>) -> T::V<S> {
+        match self.decay {
+            Some(decay) => T::v_add(s, g, T::v_mul(s, T::splat(s, decay), p)),
+            None => g,
+        }
+    }
+
+    #[inline(always)]
+    fn stepped<S: Simd>(self, s: S, p: T::V<S>, g: T::V<S>) -> T::V<S> {
+        T::v_sub(s, p, T::v_mul(s, T::splat(s, self.lr), g))
+    }
+
+    /// The parameter and the buffer from the gradient and the new buffer.
+    #[inline(always)]
+    fn with_buffer<S: Simd>(self, s: S, p: T::V<S>, g: T::V<S>, b: T::V<S>) -> [T::V<S>; 2] {
+        let g = if self.nesterov {
+            T::v_add(s, g, T::v_mul(s, T::splat(s, self.momentum), b))
+        } else {
+            b
+        };
+        [self.stepped(s, p, g), b]
+    }
+}
+
+/// Without momentum.
+#[derive(Clone, Copy)]
+struct Plain<T>(Sgd<T>);
+
+impl<T: Float> Rule<T, 2, 1> for Plain<T> {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, [p, g]: [T::V<S>; 2]) -> [T::V<S>; 1] {
+        let g = self.0.decayed(s, p, g);
+        [self.0.stepped(s, p, g)]
+    }
+}
+
+/// The first step with momentum.
+#[derive(Clone, Copy)]
+struct First<T>(Sgd<T>);
+
+impl<T: Float> Rule<T, 2, 2> for First<T> {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, [p, g]: [T::V<S>; 2]) -> [T::V<S>; 2] {
+        let g = self.0.decayed(s, p, g);
+        self.0.with_buffer(s, p, g, g)
+    }
+}
+
+/// A later step with momentum.
+#[derive(Clone, Copy)]
+struct Continued<T>(Sgd<T>);
+
+impl<T: Float> Rule<T, 3, 2> for Continued<T> {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, [p, g, b]: [T::V<S>; 3]) -> [T::V<S>; 2] {
+        let rule = self.0;
+        let g = rule.decayed(s, p, g);
+        let kept = T::v_mul(s, T::splat(s, rule.momentum), b);
+        let b = T::v_add(s, kept, T::v_mul(s, T::splat(s, rule.fresh), g));
+        rule.with_buffer(s, p, g, b)
     }
 }
 
@@ -274,29 +339,56 @@ impl AdamWStep {
         };
         let arrays =
             [p.to_contiguous()?, g.to_contiguous()?, m.to_contiguous()?, v.to_contiguous()?];
-        let size = outputs[0].size();
         let outs: [*mut T; 3] = std::array::from_fn(|k| outputs[k].as_mut_ptr::<T>());
-        let keep = T::of(1.0 - self.lr * self.weight_decay);
-        let decay = T::of(self.weight_decay);
-        let (decoupled, decays) = (self.decoupled, self.weight_decay != 0.0);
-        let (fresh1, beta2, fresh2) =
-            (T::of(1.0 - self.beta1), T::of(self.beta2), T::of(1.0 - self.beta2));
-        let size1 = T::of(self.lr / (1.0 - power(self.beta1, self.step)));
-        let root2 = T::of((1.0 - power(self.beta2, self.step)).sqrt());
-        let eps = T::of(self.eps);
-        Elements(std::array::from_fn(|k| arrays[k].as_mut_ptr::<T>())).update(
-            outs,
-            size,
-            |[p, g, m, v]: [T; 4]| {
-                let p0 = if decoupled && decays { p * keep } else { p };
-                let g = if !decoupled && decays { g + decay * p } else { g };
-                let m = m + fresh1 * (g - m);
-                let v = beta2 * v + (fresh2 * g) * g;
-                let d = v.sqrt() / root2 + eps;
-                [p0 - (size1 * m) / d, m, v]
-            },
-        );
+        let decays = self.weight_decay != 0.0;
+        let keep = T::from_f64(1.0 - self.lr * self.weight_decay);
+        let rule = Adam {
+            keep: (self.decoupled && decays).then_some(keep),
+            decay: (!self.decoupled && decays).then(|| T::from_f64(self.weight_decay)),
+            fresh1: T::from_f64(1.0 - self.beta1),
+            beta2: T::from_f64(self.beta2),
+            fresh2: T::from_f64(1.0 - self.beta2),
+            size1: T::from_f64(self.lr / (1.0 - power(self.beta1, self.step))),
+            root2: T::from_f64((1.0 - power(self.beta2, self.step)).sqrt()),
+            eps: T::from_f64(self.eps),
+        };
+        let from = std::array::from_fn(|k| arrays[k].as_ptr::<T>());
+        update(rule, from, outs, outputs[0].size());
         Ok(())
+    }
+}
+
+/// The coefficients of a step of Adam.
+#[derive(Clone, Copy)]
+struct Adam<T> {
+    /// What is left of a parameter, or what is added to its gradient.
+    keep: Option<T>,
+    decay: Option<T>,
+    fresh1: T,
+    beta2: T,
+    fresh2: T,
+    size1: T,
+    root2: T,
+    eps: T,
+}
+
+impl<T: Float> Rule<T, 4, 3> for Adam<T> {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, [p, g, m, v]: [T::V<S>; 4]) -> [T::V<S>; 3] {
+        let times = |a: T, b: T::V<S>| T::v_mul(s, T::splat(s, a), b);
+        let kept = match self.keep {
+            Some(keep) => times(keep, p),
+            None => p,
+        };
+        let g = match self.decay {
+            Some(decay) => T::v_add(s, g, times(decay, p)),
+            None => g,
+        };
+        let m = T::v_add(s, m, times(self.fresh1, T::v_sub(s, g, m)));
+        let v = T::v_add(s, times(self.beta2, v), T::v_mul(s, times(self.fresh2, g), g));
+        let root = T::v_div(s, T::v_sqrt(s, v), T::splat(s, self.root2));
+        let d = T::v_add(s, root, T::splat(s, self.eps));
+        [T::v_sub(s, kept, T::v_div(s, times(self.size1, m), d)), m, v]
     }
 }
 
@@ -333,40 +425,23 @@ impl Kernel for AdamWStep {
 /// in order; one square root, one rounding.
 struct GlobalNorm;
 
-const LANES: usize = 16;
 const BLOCK: usize = 1 << 16;
 
 fn block_sum<T: Float>(block: &[T]) -> f64 {
-    let mut lanes = [0.0f64; LANES];
-    let chunks = block.chunks_exact(LANES);
-    let tail = chunks.remainder();
-    for chunk in chunks {
-        for (lane, x) in lanes.iter_mut().zip(chunk) {
-            *lane += x.to() * x.to();
-        }
-    }
-    for (lane, x) in lanes.iter_mut().zip(tail) {
-        *lane += x.to() * x.to();
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for l in 0..width {
-            lanes[l] += lanes[l + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
+    let mut lanes = [0.0; LANES];
+    dispatch(Piece { term: T::SQUARE, lanes: &mut lanes, x: block });
+    tree(lanes)
 }
 
 fn square_sum<T: Float>(array: &Array) -> Result<f64> {
     let array = array.to_contiguous()?;
     let data = array.as_slice::<T>();
     let mut sums = vec![0.0f64; data.len().div_ceil(BLOCK)];
-    let room = sums.as_mut_ptr() as usize;
+    let room = Shared::new(sums.as_mut_ptr());
     parallel::for_each(sums.len(), |i| {
         let block = &data[i * BLOCK..((i + 1) * BLOCK).min(data.len())];
         // SAFETY: element i is this part's own.
-        unsafe { *(room as *mut f64).add(i) = block_sum(block) };
+        unsafe { *room.get().add(i) = block_sum(block) };
     });
     Ok(sums.iter().fold(0.0, |acc, s| acc + s))
 }

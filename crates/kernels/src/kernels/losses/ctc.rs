@@ -6,6 +6,7 @@ use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::gemm::matrix::Shared;
 use crate::parallel;
 use crate::scratch::Scratch;
 use smallvec::smallvec;
@@ -148,20 +149,6 @@ impl CtcLoss {
     }
 }
 
-/// A pointer that the samples' threads write through, each at places of its own.
-struct Shared<T>(*mut T);
-// SAFETY: samples write disjoint elements.
-unsafe impl<T> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    /// # Safety
-    /// `at` is an element that no other thread accesses.
-    unsafe fn write(&self, at: usize, value: T) {
-        // SAFETY: the caller's promise.
-        unsafe { *self.0.add(at) = value };
-    }
-}
-
 impl Kernel for CtcLoss {
     fn name(&self) -> &'static str {
         OP
@@ -215,15 +202,15 @@ impl Kernel for CtcLoss {
                 let data = logp.as_slice::<$T>();
                 // SAFETY: the kernel's own outputs, contiguous.
                 unsafe { outputs[1].as_mut_slice::<$T>() }.fill(0.0);
-                let loss = Shared(outputs[0].as_mut_ptr::<$T>());
-                let grad = Shared(outputs[1].as_mut_ptr::<$T>());
+                let loss = Shared::new(outputs[0].as_mut_ptr::<$T>());
+                let grad = Shared::new(outputs[1].as_mut_ptr::<$T>());
                 parallel::for_each(batch, |b| {
                     let read = |i: usize| f64::from(data[i]);
                     // SAFETY: element of sample b.
-                    let write = |i: usize, v: f64| unsafe { grad.write(i, v as $T) };
+                    let write = |i: usize, v: f64| unsafe { *grad.get().add(i) = v as $T };
                     match self.sample(&samples, b, (batch, classes), read, write) {
                         // SAFETY: element of sample b.
-                        Ok(value) => unsafe { loss.write(b, value as $T) },
+                        Ok(value) => unsafe { *loss.get().add(b) = value as $T },
                         Err(e) => report(e),
                     }
                 });

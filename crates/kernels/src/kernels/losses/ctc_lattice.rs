@@ -1,17 +1,64 @@
 //! The forward-backward sums of connectionist temporal classification for one sequence.
 
 use crate::math::{exp_f64, log_f64};
+use crate::simd::{PlainLoop, vectorized};
 
-/// `log(exp(a) + exp(b))` with the larger one taken out: `m + ln(exp(a - m) + exp(b - m))`.
+/// `log(exp(a) + exp(b))` with the larger one taken out: `m + ln(exp(a - m) + exp(b - m))`; of nothing
+/// beside -inf, and NaN beside NaN.
+#[inline(always)]
 fn log_add(a: f64, b: f64) -> f64 {
     let (m, low) = if a > b { (a, b) } else { (b, a) };
-    if low == f64::NEG_INFINITY || m.is_nan() {
-        return m;
+    let sum = m + log_f64(1.0 + exp_f64(low - m));
+    let sum = if low.is_nan() { low } else { sum };
+    if (low == f64::NEG_INFINITY) | m.is_nan() { m } else { sum }
+}
+
+/// `row[s] = log(exp(a[s]) + exp(b[s]) + exp(c[s]))` from the left, c where a path may skip a state;
+/// then `add[s]` is added, if given.
+struct Sums<'a> {
+    a: &'a [f64],
+    b: &'a [f64],
+    c: &'a [f64],
+    skips: &'a [bool],
+    add: Option<&'a [f64]>,
+    row: &'a mut [f64],
+}
+
+impl PlainLoop for Sums<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let n = self.row.len();
+        let (a, b, c) = (&self.a[..n], &self.b[..n], &self.c[..n]);
+        let skips = &self.skips[..n];
+        for s in 0..n {
+            let skipped = if skips[s] { c[s] } else { f64::NEG_INFINITY };
+            self.row[s] = log_add(log_add(a[s], b[s]), skipped);
+        }
+        if let Some(add) = self.add {
+            for (entry, add) in self.row.iter_mut().zip(add) {
+                *entry += *add;
+            }
+        }
     }
-    if low.is_nan() {
-        return low;
+}
+
+/// `shares[s] = exp(a[s] + b[s] + c)`.
+struct Shares<'a> {
+    a: &'a [f64],
+    b: &'a [f64],
+    c: f64,
+    shares: &'a mut [f64],
+}
+
+impl PlainLoop for Shares<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for ((share, a), b) in self.shares.iter_mut().zip(self.a).zip(self.b) {
+            *share = exp_f64(*a + *b + self.c);
+        }
     }
-    m + log_f64(1.0 + exp_f64(low - m))
 }
 
 /// One sequence: `steps` rows of `classes` log-probabilities and the labels between which blanks
@@ -38,6 +85,19 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         state >= 3 && state % 2 == 1 && self.label(state) != self.label(state - 2)
     }
 
+    /// Which states a path may come to from two states below; two more follow that no path comes
+    /// to.
+    fn skipped(&self) -> Vec<bool> {
+        let n = self.states();
+        (0..n + 2).map(|s| s < n && self.skips(s)).collect()
+    }
+
+    fn emissions(&self, t: usize, to: &mut [f64]) {
+        for (s, entry) in to.iter_mut().enumerate() {
+            *entry = (self.log_prob)(t, self.label(s));
+        }
+    }
+
     /// `alpha[t, s]`: the log of the sum over all paths of rows `0..=t` that end in state `s`.
     fn forward(&self, alpha: &mut [f64]) {
         let n = self.states();
@@ -45,35 +105,20 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         for (s, a) in alpha.iter_mut().enumerate().take(n.min(2)) {
             *a = (self.log_prob)(0, self.label(s));
         }
+        let (skips, mut emitted) = (self.skipped(), vec![0.0; n]);
+        // Two impossible states stand below the first.
+        let mut earlier = vec![f64::NEG_INFINITY; n + 2];
         for t in 1..self.steps {
-            let (earlier, row) = alpha[(t - 1) * n..(t + 1) * n].split_at_mut(n);
-            for s in 0..n {
-                let mut sum = earlier[s];
-                if s >= 1 {
-                    sum = log_add(sum, earlier[s - 1]);
-                }
-                if self.skips(s) {
-                    sum = log_add(sum, earlier[s - 2]);
-                }
-                row[s] = sum + (self.log_prob)(t, self.label(s));
-            }
-        }
-    }
-
-    /// `beta[s]` of row `t` from that of row `t + 1`: the log of the sum over all continuations
-    /// after row `t`, which itself is not counted.
-    fn backward(&self, t: usize, later: &[f64], row: &mut [f64]) {
-        let n = self.states();
-        let from = |s: usize| later[s] + (self.log_prob)(t + 1, self.label(s));
-        for (s, entry) in row.iter_mut().enumerate() {
-            let mut sum = from(s);
-            if s + 1 < n {
-                sum = log_add(sum, from(s + 1));
-            }
-            if s + 2 < n && self.skips(s + 2) {
-                sum = log_add(sum, from(s + 2));
-            }
-            *entry = sum;
+            earlier[2..].copy_from_slice(&alpha[(t - 1) * n..t * n]);
+            self.emissions(t, &mut emitted);
+            vectorized(Sums {
+                a: &earlier[2..],
+                b: &earlier[1..],
+                c: &earlier,
+                skips: &skips,
+                add: Some(&emitted),
+                row: &mut alpha[t * n..(t + 1) * n],
+            });
         }
     }
 
@@ -101,7 +146,10 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         occupancy: &mut [f64],
     ) {
         let n = self.states();
-        let (mut row, mut later) = beta.split_at_mut(n);
+        let (row, shares) = beta.split_at_mut(n);
+        let skips = self.skipped();
+        // Two impossible states stand above the last.
+        let mut later = vec![f64::NEG_INFINITY; n + 2];
         for t in (0..self.steps).rev() {
             if t + 1 == self.steps {
                 row.fill(f64::NEG_INFINITY);
@@ -110,11 +158,22 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
                     row[n - 2] = 0.0;
                 }
             } else {
-                std::mem::swap(&mut row, &mut later);
-                self.backward(t, later, row);
+                // The log of the sum over all continuations after row t, which is not counted.
+                for (s, (to, beta)) in later.iter_mut().zip(&*row).enumerate() {
+                    *to = *beta + (self.log_prob)(t + 1, self.label(s));
+                }
+                vectorized(Sums {
+                    a: &later,
+                    b: &later[1..],
+                    c: &later[2..],
+                    skips: &skips[2..],
+                    add: None,
+                    row,
+                });
             }
-            for s in 0..n {
-                let share = exp_f64(alpha[t * n + s] + row[s] + loss);
+            let a = &alpha[t * n..(t + 1) * n];
+            vectorized(Shares { a, b: row, c: loss, shares });
+            for (s, share) in shares.iter().enumerate() {
                 occupancy[t * classes + self.label(s)] += share;
             }
         }

@@ -110,14 +110,17 @@ impl NllLoss {
         // SAFETY: the kernel's own outputs, contiguous and apart.
         let (losses, weights) =
             unsafe { (outputs[0].as_mut_slice::<T>(), outputs[1].as_mut_slice::<T>()) };
-        for (i, class) in classes.into_iter().enumerate() {
-            (losses[i], weights[i]) = match class {
-                None => (T::default(), T::default()),
-                Some(c) => {
-                    let w = weight.map_or(one, |w| w[c]);
-                    (-(w * logp[(i / inner * count + c) * inner + i % inner]), w)
-                }
-            };
+        for (n, classes) in classes.chunks(inner.max(1)).enumerate() {
+            for (j, class) in classes.iter().enumerate() {
+                let i = n * inner + j;
+                (losses[i], weights[i]) = match *class {
+                    None => (T::default(), T::default()),
+                    Some(c) => {
+                        let w = weight.map_or(one, |w| w[c]);
+                        (-(w * logp[(n * count + c) * inner + j]), w)
+                    }
+                };
+            }
         }
         Ok(())
     }
@@ -178,10 +181,13 @@ impl NllLossGrad {
         // SAFETY: the kernel's own output, contiguous.
         let out = unsafe { outputs[0].as_mut_slice::<T>() };
         out.fill(T::default());
-        for (i, class) in classes.into_iter().enumerate() {
-            if let Some(c) = class {
-                let w = weight.map_or(one, |w| w[c]);
-                out[(i / inner * count + c) * inner + i % inner] = -(w * g.as_slice::<T>()[i]);
+        let g = g.as_slice::<T>();
+        for (n, classes) in classes.chunks(inner.max(1)).enumerate() {
+            for (j, class) in classes.iter().enumerate() {
+                if let Some(c) = *class {
+                    let w = weight.map_or(one, |w| w[c]);
+                    out[(n * count + c) * inner + j] = -(w * g[n * inner + j]);
+                }
             }
         }
         Ok(())
