@@ -1,10 +1,11 @@
 //! Arithmetic with broadcasting: one correctly rounded operation for each element (halves are
 //! computed in f32 and rounded once; integers wrap). FloorDiv rounds the quotient and then down.
 
-use crate::array::{Array, Meta, broadcast};
+use crate::array::{self, Array, Meta};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
+use crate::kernels::broadcast;
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::epilogue::{self, Before, Operand, Step};
 use crate::kernels::number::{Number, for_number};
@@ -98,7 +99,7 @@ impl<O: Operation> Kernel for Arithmetic<O> {
                 format!("fmod=0 with {}", dtype.name()),
             ));
         }
-        let shape = broadcast(O::NAME, &inputs.get(0).shape, &inputs.get(1).shape)?;
+        let shape = array::broadcast(O::NAME, &inputs.get(0).shape, &inputs.get(1).shape)?;
         Ok(smallvec![Meta { dtype, shape }])
     }
 
@@ -108,6 +109,9 @@ impl<O: Operation> Kernel for Arithmetic<O> {
             check_divisor(O::NAME, b)?;
         }
         for_number!(a.dtype(), T => {
+            if broadcast::zip::<T, O>(self.0, a, b, &outputs[0]) {
+                return Ok(());
+            }
             elementwise::map(&[a, b], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
                 let (a, b, out) = (span.input::<T>(0), span.input::<T>(1), span.output::<T>(0));
                 vectorized_wide(Zip { operation: self.0, a, b, out });

@@ -3,8 +3,8 @@
 use crate::array::{Array, StridedLoop, broadcast_strides};
 use crate::dtype::{DType, Element};
 use crate::for_size;
-use crate::simd::LANES;
-use half::slice::HalfFloatSliceExt;
+use crate::kernels::halves;
+use crate::simd::{LANES, PlainLoop, vectorized};
 use half::{bf16, f16};
 use std::mem::MaybeUninit;
 
@@ -177,10 +177,11 @@ impl<'a> Source<'a> {
             let to = std::slice::from_raw_parts_mut(to, len);
             match self.array.dtype() {
                 DType::F16 => {
-                    std::slice::from_raw_parts(halves.cast::<f16>(), len).convert_to_f32_slice(to)
+                    halves::widen(std::slice::from_raw_parts(halves.cast::<f16>(), len), to);
                 }
                 _ => {
-                    std::slice::from_raw_parts(halves.cast::<bf16>(), len).convert_to_f32_slice(to)
+                    let from = std::slice::from_raw_parts(halves.cast::<bf16>(), len);
+                    vectorized(WidenBrain { from, to });
                 }
             }
         }
@@ -232,11 +233,51 @@ pub(crate) fn narrow(from: *const f32, dtype: DType, to: *mut u8, len: usize) {
         let from = std::slice::from_raw_parts(from, len);
         match dtype {
             DType::F16 => {
-                std::slice::from_raw_parts_mut(to.cast::<f16>(), len).convert_from_f32_slice(from)
+                halves::narrow(from, std::slice::from_raw_parts_mut(to.cast::<f16>(), len));
             }
             _ => {
-                std::slice::from_raw_parts_mut(to.cast::<bf16>(), len).convert_from_f32_slice(from)
+                let to = std::slice::from_raw_parts_mut(to.cast::<bf16>(), len);
+                vectorized(NarrowBrain { from, to });
             }
         }
     }
+}
+
+struct WidenBrain<'a> {
+    from: &'a [bf16],
+    to: &'a mut [f32],
+}
+
+impl PlainLoop for WidenBrain<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.from.iter().zip(self.to) {
+            *y = f32::from_bits(quiet(u32::from(x.to_bits()) << 16));
+        }
+    }
+}
+
+struct NarrowBrain<'a> {
+    from: &'a [f32],
+    to: &'a mut [bf16],
+}
+
+impl PlainLoop for NarrowBrain<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.from.iter().zip(self.to) {
+            let bits = x.to_bits();
+            let even = (bits >> 16) & 1;
+            let near = bits.wrapping_add(0x7fff + even);
+            *y = bf16::from_bits((if x.is_nan() { quiet(bits) } else { near } >> 16) as u16);
+        }
+    }
+}
+
+/// A NaN's bits as a quiet NaN's.
+#[inline(always)]
+fn quiet(bits: u32) -> u32 {
+    if bits & 0x7fff_ffff > 0x7f80_0000 { bits | 0x0040_0000 } else { bits }
 }

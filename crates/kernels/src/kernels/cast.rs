@@ -5,8 +5,9 @@ use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
+use crate::kernels::halves;
 use crate::kernels::select::Bits;
-use crate::simd::{PlainLoop, vectorized};
+use crate::simd::{PlainLoop, vectorized, vectorized_wide};
 use crate::{for_dtype, for_size};
 use half::{bf16, f16};
 use smallvec::smallvec;
@@ -59,6 +60,14 @@ impl Kernel for Cast {
         let single = |d: DType| matches!(d, DType::F32 | DType::F16 | DType::BF16);
         if from == to {
             copy_elements(x, &outputs[0]);
+        } else if (from, to) == (DType::F16, DType::F32) {
+            elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
+                halves::widen(span.input(0), span.output(0));
+            });
+        } else if (from, to) == (DType::F32, DType::F16) {
+            elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
+                halves::narrow(span.input(0), span.output(0));
+            });
         } else if single(from) && single(to) {
             // The walk itself widens exactly and rounds once.
             elementwise::map(&[x], outputs, CHEAP, Halves::Widened, &|span: &Span<'_>| {
@@ -76,6 +85,13 @@ impl Kernel for Cast {
                 let yes = unsafe { (&raw const one).cast::<B>().read() };
                 elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
                     vectorized(Choose { x: span.input(0), y: span.output::<B>(0), yes });
+                });
+            });
+        } else if from == DType::F32 {
+            for_dtype!(to, U => {
+                elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
+                    let (x, y) = (span.input(0), span.output::<U>(0));
+                    vectorized_wide(OfSingles { x, y });
                 });
             });
         } else {
@@ -108,6 +124,22 @@ impl<B: Bits + Default> PlainLoop for Choose<'_, B> {
     }
 }
 
+/// f32 in another dtype.
+struct OfSingles<'a, U> {
+    x: &'a [f32],
+    y: &'a mut [U],
+}
+
+impl<U: Convert> PlainLoop for OfSingles<'_, U> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for (x, y) in self.x.iter().zip(self.y) {
+            *y = U::of_single(*x);
+        }
+    }
+}
+
 /// Any element, exactly.
 #[derive(Clone, Copy)]
 enum Value {
@@ -120,6 +152,29 @@ enum Value {
 trait Convert: Element {
     fn value(self) -> Value;
     fn of(value: Value) -> Self;
+    #[inline(always)]
+    fn of_single(x: f32) -> Self {
+        Self::of(Value::Float(f64::from(x)))
+    }
+}
+
+/// Truncates and saturates an f32, without a condition for the narrower integers.
+macro_rules! saturated {
+    (Small, $x:expr, $t:ty) => {{
+        let x: f32 = $x;
+        let (low, high) = (<$t>::MIN as f32, <$t>::MAX as f32);
+        // The largest f32 below 2^31.
+        let room = if high > 2_147_483_520.0 { 2_147_483_520.0 } else { high };
+        let clamped = if x < low { low } else { x };
+        let clamped = if room < clamped { room } else { clamped };
+        let clamped = if x.is_nan() { 0.0 } else { clamped };
+        // SAFETY: not NaN, and between the least and the greatest i32.
+        let whole: i32 = unsafe { clamped.to_int_unchecked() };
+        if x >= high { <$t>::MAX } else { whole as $t }
+    }};
+    ($kind:ident, $x:expr, $t:ty) => {
+        $x as $t
+    };
 }
 
 macro_rules! integers {
@@ -127,6 +182,8 @@ macro_rules! integers {
         impl Convert for $t {
             #[inline(always)]
             fn value(self) -> Value { Value::$kind(<$wide>::from(self)) }
+            #[inline(always)]
+            fn of_single(x: f32) -> Self { saturated!($kind, x, $t) }
             #[inline(always)]
             fn of(value: Value) -> Self {
                 match value {
@@ -185,6 +242,10 @@ impl Convert for Bool {
     #[inline(always)]
     fn value(self) -> Value {
         Value::Small(i32::from(self.get()))
+    }
+    #[inline(always)]
+    fn of_single(x: f32) -> Self {
+        Self::from(x != 0.0)
     }
     #[inline(always)]
     fn of(value: Value) -> Self {
