@@ -2,6 +2,7 @@
 
 use super::activation::Gate;
 use super::sequence::{Cell, Direction, Sizes, rows_of_part};
+use super::step::{Rows, Step};
 use super::weights::Weights;
 use super::{gru, lstm, rnn};
 use crate::error::Result;
@@ -149,9 +150,20 @@ impl<E: Gate> Forward<'_, E> {
             let y = self
                 .y
                 .add(t * self.y_step + part.first * self.y_row + part.direction * self.y_direction);
-            let y_row = self.y_row;
             let continued = Start::Load { ptr: gates.cast_const(), stride: stride as isize };
             self.product(h, rows, &weights.hh, continued, gates, stride)?;
+            let step = Rows {
+                count: rows,
+                hidden,
+                gates,
+                stride,
+                keep,
+                h,
+                y,
+                y_row: self.y_row,
+                lengths,
+                t,
+            };
             match (self.cell, &weights.hh_n) {
                 (Cell::Lstm(order), _) => {
                     let peephole = if self.peephole.is_null() {
@@ -159,71 +171,33 @@ impl<E: Gate> Forward<'_, E> {
                     } else {
                         self.peephole.add(part.direction * 3 * hidden)
                     };
-                    dispatch(lstm::Step {
-                        rows,
-                        hidden,
-                        order,
-                        functions,
-                        clip,
-                        gates,
-                        stride,
-                        keep,
-                        h,
-                        c,
-                        y,
-                        y_row,
-                        peephole,
-                        lengths,
-                        t,
-                    });
+                    let cell = lstm::Forward { order, functions, clip, c, peephole };
+                    dispatch(Step { rows: step, cell });
                 }
                 (Cell::Gru { order, reset_after }, Some(hh_n)) => {
                     let n_block = gates.add(2 * hidden);
                     let (product, product_row) =
                         if keep { (gates.add(3 * hidden), stride) } else { (extra, hidden) };
-                    let step = |phase| gru::Step {
-                        phase,
-                        rows,
-                        hidden,
-                        order,
-                        functions,
-                        clip,
-                        gates,
-                        stride,
-                        keep,
-                        product,
-                        product_row,
-                        h,
-                        y,
-                        y_row,
-                        lengths,
-                        t,
+                    let pass = |phase| {
+                        let cell =
+                            gru::Forward { phase, order, functions, clip, product, product_row };
+                        dispatch(Step { rows: step, cell });
                     };
                     if reset_after {
                         self.product(h, rows, hh_n, weights.start_n(), product, product_row)?;
-                        dispatch(step(gru::Phase::Whole));
+                        pass(gru::Phase::Whole);
                     } else {
-                        dispatch(step(gru::Phase::Reset));
+                        pass(gru::Phase::Reset);
                         let continued =
                             Start::Load { ptr: n_block.cast_const(), stride: stride as isize };
                         self.product(product, rows, hh_n, continued, n_block, stride)?;
-                        dispatch(step(gru::Phase::Update));
+                        pass(gru::Phase::Update);
                     }
                 }
-                _ => dispatch(rnn::Step {
-                    rows,
-                    hidden,
-                    function: functions[0],
-                    clip,
-                    gates,
-                    stride,
-                    keep,
-                    h,
-                    y,
-                    y_row,
-                    lengths,
-                    t,
-                }),
+                _ => {
+                    let cell = rnn::Forward { function: functions[0], clip };
+                    dispatch(Step { rows: step, cell });
+                }
             }
         }
         Ok(())

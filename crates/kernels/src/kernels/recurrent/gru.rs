@@ -1,7 +1,8 @@
 //! One step of a GRU, forward and backward.
 
 use super::activation::{Activation, Gate, clip};
-use crate::simd::{LANES, Simd, WithSimd};
+use super::step::{Columns, Row, Rows};
+use crate::simd::{LANES, Simd};
 
 /// What a pass over the rows does: the n gate of a GRU whose r multiplies h needs r before its own
 /// product.
@@ -15,85 +16,40 @@ pub(super) enum Phase {
     Whole,
 }
 
-/// Rows of one step: `h' = fma(z, h, (1 - z) * n)`.
+/// The cell's part of a step: `h' = fma(z, h, (1 - z) * n)`.
 #[derive(Clone, Copy)]
-pub(super) struct Step<E> {
+pub(super) struct Forward<E> {
     pub(super) phase: Phase,
-    pub(super) rows: usize,
-    pub(super) hidden: usize,
     pub(super) order: [usize; 2],
     pub(super) functions: [Activation; 3],
     pub(super) clip: Option<f64>,
-    pub(super) gates: *mut E,
-    pub(super) stride: usize,
-    pub(super) keep: bool,
     /// The product of h with the n block, or r * h; row r at `product + r * product_row`.
     pub(super) product: *mut E,
     pub(super) product_row: usize,
-    pub(super) h: *mut E,
-    pub(super) y: *mut E,
-    pub(super) y_row: usize,
-    pub(super) lengths: *const usize,
-    pub(super) t: usize,
 }
 
-impl<E: Gate> WithSimd for Step<E> {
-    type Output = ();
-
+impl<E: Gate> Columns<E> for Forward<E> {
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let n = self.hidden;
-        for row in 0..self.rows {
-            // SAFETY: row `row` of the step's memory, columns below `hidden`.
-            unsafe {
-                let gates = self.gates.add(row * self.stride);
-                let y = self.y.add(row * self.y_row);
-                if !self.lengths.is_null() && self.t >= *self.lengths.add(row) {
-                    if self.phase == Phase::Reset {
-                        continue;
-                    }
-                    std::slice::from_raw_parts_mut(y, n).fill(E::default());
-                    if self.keep {
-                        std::slice::from_raw_parts_mut(gates, self.stride).fill(E::default());
-                    }
-                    continue;
-                }
-                let h = self.h.add(row * n);
-                let product = self.product.add(row * self.product_row);
-                let mut j = 0;
-                while j < n {
-                    self.columns(s, gates, product, h, y, j, (n - j).min(LANES));
-                    j += LANES;
-                }
-            }
-        }
+    fn writes(self) -> bool {
+        self.phase != Phase::Reset
     }
-}
 
-impl<E: Gate> Step<E> {
     #[inline(always)]
-    unsafe fn columns<S: Simd>(
-        &self,
-        s: S,
-        gates: *mut E,
-        product: *mut E,
-        h: *mut E,
-        y: *mut E,
-        j: usize,
-        count: usize,
-    ) {
-        let n = self.hidden;
+    unsafe fn columns<S: Simd>(self, s: S, rows: &Rows<E>, row: Row<E>, j: usize, count: usize) {
+        let n = rows.hidden;
+        let (gates, h) = (row.gates, row.h);
         let [r, z] = self.order;
         let (r, z) = (r * n + j, z * n + j);
         let [of_gates, of_n, _] = self.functions;
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {
+            let product = self.product.add(row.number * self.product_row);
             let gate = |at: usize| E::part(s, gates.add(at), count);
-            let sigma = |v| of_gates.apply::<E, S>(s, clip::<E, S>(s, v, self.clip));
             let old = E::part(s, h.add(j), count);
             let (mut r_value, mut z_value, mut n_value) = (gate(r), gate(z), gate(2 * n + j));
             if self.phase != Phase::Update {
-                (r_value, z_value) = (sigma(r_value), sigma(z_value));
+                r_value = of_gates.apply::<E, S>(s, clip::<E, S>(s, r_value, self.clip));
+                z_value = of_gates.apply::<E, S>(s, clip::<E, S>(s, z_value, self.clip));
             }
             if self.phase == Phase::Reset {
                 E::put(s, gates.add(z), count, z_value);
@@ -108,8 +64,8 @@ impl<E: Gate> Step<E> {
             let fresh = E::mul(s, E::sub(s, one, z_value), n_value);
             let new = E::fma(s, z_value, old, fresh);
             E::put(s, h.add(j), count, new);
-            E::put(s, y.add(j), count, new);
-            if self.keep {
+            E::put(s, row.y.add(j), count, new);
+            if rows.keep {
                 E::put(s, gates.add(r), count, r_value);
                 E::put(s, gates.add(z), count, z_value);
                 E::put(s, gates.add(2 * n + j), count, n_value);

@@ -1,82 +1,33 @@
 //! One step of an LSTM, forward and backward.
 
 use super::activation::{Activation, Gate, clip};
-use crate::simd::{LANES, Simd, WithSimd};
+use super::step::{Columns, Row, Rows};
+use crate::simd::{LANES, Simd};
 
-/// Rows of one step. `i = σ(i)`, `f = σ(f)`, `g = tanh(g)`, `o = σ(o)`, then
-/// `c' = fma(f, c, i * g)` and `h' = o * tanh(c')`; gates hold the chains on entry and, when they are
-/// kept, the functions' values and c' on exit.
+/// The cell's part of a step: `i = σ(i)`, `f = σ(f)`, `g = tanh(g)`, `o = σ(o)`, then
+/// `c' = fma(f, c, i * g)` and `h' = o * tanh(c')`; c' is kept after the gates.
 #[derive(Clone, Copy)]
-pub(super) struct Step<E> {
-    pub(super) rows: usize,
-    pub(super) hidden: usize,
+pub(super) struct Forward<E> {
     pub(super) order: [usize; 4],
     pub(super) functions: [Activation; 3],
     pub(super) clip: Option<f64>,
-    /// Row r at `gates + r * stride`.
-    pub(super) gates: *mut E,
-    pub(super) stride: usize,
-    pub(super) keep: bool,
-    /// State, rows of `hidden`.
-    pub(super) h: *mut E,
+    /// Rows of `hidden`.
     pub(super) c: *mut E,
-    pub(super) y: *mut E,
-    pub(super) y_row: usize,
     /// Peephole weights of i, o and f (ONNX's P), or null.
     pub(super) peephole: *const E,
-    /// The rows' lengths, or null when all are full.
-    pub(super) lengths: *const usize,
-    pub(super) t: usize,
 }
 
-impl<E: Gate> WithSimd for Step<E> {
-    type Output = ();
-
+impl<E: Gate> Columns<E> for Forward<E> {
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let n = self.hidden;
-        for row in 0..self.rows {
-            // SAFETY: row `row` of the step's memory, columns below `hidden`.
-            unsafe {
-                let gates = self.gates.add(row * self.stride);
-                let y = self.y.add(row * self.y_row);
-                if !self.lengths.is_null() && self.t >= *self.lengths.add(row) {
-                    std::slice::from_raw_parts_mut(y, n).fill(E::default());
-                    if self.keep {
-                        std::slice::from_raw_parts_mut(gates, self.stride).fill(E::default());
-                    }
-                    continue;
-                }
-                let (h, c) = (self.h.add(row * n), self.c.add(row * n));
-                let mut j = 0;
-                while j < n {
-                    let count = (n - j).min(LANES);
-                    self.columns(s, gates, h, c, y, j, count);
-                    j += LANES;
-                }
-            }
-        }
-    }
-}
-
-impl<E: Gate> Step<E> {
-    #[inline(always)]
-    unsafe fn columns<S: Simd>(
-        &self,
-        s: S,
-        gates: *mut E,
-        h: *mut E,
-        c: *mut E,
-        y: *mut E,
-        j: usize,
-        count: usize,
-    ) {
-        let n = self.hidden;
+    unsafe fn columns<S: Simd>(self, s: S, rows: &Rows<E>, row: Row<E>, j: usize, count: usize) {
+        let n = rows.hidden;
+        let gates = row.gates;
         let [i, f, g, o] = self.order;
         let (i, f, g, o) = (i * n + j, f * n + j, g * n + j, o * n + j);
         let [of_gates, of_g, of_c] = self.functions;
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {
+            let c = self.c.add(row.number * n);
             let old = E::part(s, c.add(j), count);
             let peep = |v: E::V<S>, which: usize, c: E::V<S>| {
                 if self.peephole.is_null() {
@@ -96,9 +47,9 @@ impl<E: Gate> Step<E> {
             let squashed = of_c.apply::<E, S>(s, new);
             let out = E::mul(s, o_value, squashed);
             E::put(s, c.add(j), count, new);
-            E::put(s, h.add(j), count, out);
-            E::put(s, y.add(j), count, out);
-            if self.keep {
+            E::put(s, row.h.add(j), count, out);
+            E::put(s, row.y.add(j), count, out);
+            if rows.keep {
                 for (at, value) in [(i, i_value), (f, f_value), (g, g_value), (o, o_value)] {
                     E::put(s, gates.add(at), count, value);
                 }

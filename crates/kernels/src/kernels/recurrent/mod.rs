@@ -19,6 +19,7 @@ mod lstm;
 mod onnx;
 mod rnn;
 mod sequence;
+mod step;
 mod weights;
 
 use crate::kernel::Entry;

@@ -1,56 +1,27 @@
 //! One step of a plain RNN, forward and backward.
 
 use super::activation::{Activation, Gate, clip};
-use crate::simd::{LANES, Simd, WithSimd};
+use super::step::{Columns, Row, Rows};
+use crate::simd::{LANES, Simd};
 
-/// Rows of one step: `h' = f(gate)`.
+/// The cell's part of a step: `h' = f(gate)`.
 #[derive(Clone, Copy)]
-pub(super) struct Step<E> {
-    pub(super) rows: usize,
-    pub(super) hidden: usize,
+pub(super) struct Forward {
     pub(super) function: Activation,
     pub(super) clip: Option<f64>,
-    pub(super) gates: *mut E,
-    pub(super) stride: usize,
-    pub(super) keep: bool,
-    pub(super) h: *mut E,
-    pub(super) y: *mut E,
-    pub(super) y_row: usize,
-    pub(super) lengths: *const usize,
-    pub(super) t: usize,
 }
 
-impl<E: Gate> WithSimd for Step<E> {
-    type Output = ();
-
+impl<E: Gate> Columns<E> for Forward {
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let n = self.hidden;
-        for row in 0..self.rows {
-            // SAFETY: row `row` of the step's memory, columns below `hidden`.
-            unsafe {
-                let gates = self.gates.add(row * self.stride);
-                let y = self.y.add(row * self.y_row);
-                if !self.lengths.is_null() && self.t >= *self.lengths.add(row) {
-                    std::slice::from_raw_parts_mut(y, n).fill(E::default());
-                    if self.keep {
-                        std::slice::from_raw_parts_mut(gates, n).fill(E::default());
-                    }
-                    continue;
-                }
-                let h = self.h.add(row * n);
-                let mut j = 0;
-                while j < n {
-                    let count = (n - j).min(LANES);
-                    let v = clip::<E, S>(s, E::part(s, gates.add(j), count), self.clip);
-                    let new = self.function.apply::<E, S>(s, v);
-                    E::put(s, h.add(j), count, new);
-                    E::put(s, y.add(j), count, new);
-                    if self.keep {
-                        E::put(s, gates.add(j), count, new);
-                    }
-                    j += LANES;
-                }
+    unsafe fn columns<S: Simd>(self, s: S, rows: &Rows<E>, row: Row<E>, j: usize, count: usize) {
+        // SAFETY: columns `j..j + count` of one row of each operand.
+        unsafe {
+            let v = clip::<E, S>(s, E::part(s, row.gates.add(j), count), self.clip);
+            let new = self.function.apply::<E, S>(s, v);
+            E::put(s, row.h.add(j), count, new);
+            E::put(s, row.y.add(j), count, new);
+            if rows.keep {
+                E::put(s, row.gates.add(j), count, new);
             }
         }
     }
