@@ -25,6 +25,7 @@ from rich.table import Table
 
 import onemodel_tensors as om
 from machine import described
+from shares import Share, best_product, shares
 from steps import STEPS, StepCost, step_cost
 from tracing import TraceCost, trace_cost
 from turns import medians
@@ -68,6 +69,21 @@ def print_table(rows: dict[str, list[float]], threads: int, console: Console) ->
     ]
     table.add_section()
     table.add_row("geometric mean", "", "", "", *(f"{mean:.2f}" for mean in means))
+    console.print(table)
+
+
+def print_share_table(rows: dict[str, Share], best: float, threads: int, console: Console) -> None:
+    """Where the time goes, and how near products come to the best one of this run."""
+    title = (
+        f"shares of an exact run, {threads} thread(s); products beside the best one of 768 cubed"
+    )
+    table = Table(title=f"{title} ({best / 1e9:.0f} GFLOP/s)")
+    for column in ("workload", "operators", "GFLOP/s", "of the best"):
+        table.add_column(column, justify="left" if column in ("workload", "operators") else "right")
+    for name, share in rows.items():
+        largest = ", ".join(f"{operator} {part:.0%}" for operator, part in share.operators[:4])
+        rate = share.operations / share.seconds
+        table.add_row(name, largest, f"{rate / 1e9:.0f}", f"{rate / best:.0%}")
     console.print(table)
 
 
@@ -125,7 +141,9 @@ def main() -> None:
         names = ", ".join(workload.name for workload in (*WORKLOADS, *STEPS))
         parser.error(f"--only: no workload has such a name; there are {names}")
     console = Console()
-    results: dict[str, Any] = {**described(), "sessions": {}, "steps": {}, "traces": {}}
+    results: dict[str, Any] = {**described(), "traces": {}}
+    for table in ("sessions", "shares", "best_product", "steps"):
+        results[table] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = [
             (workload, save(workload, Path(folder)))
@@ -141,6 +159,14 @@ def main() -> None:
             results["sessions"][str(threads)] = rows
             if rows:
                 print_table(rows, threads, console)
+                parts = {
+                    workload.name: shares(file, workload.inputs(), threads)
+                    for workload, file in track(files, "profiling", console=console, transient=True)
+                }
+                best = best_product(threads)
+                results["shares"][str(threads)] = {n: asdict(share) for n, share in parts.items()}
+                results["best_product"][str(threads)] = best
+                print_share_table(parts, best, threads, console)
             taken = {
                 workload.name: (step_cost(workload, threads, options.seconds), workload.most)
                 for workload in track(steps, "training", console=console, transient=True)
