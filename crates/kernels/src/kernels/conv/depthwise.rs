@@ -208,6 +208,11 @@ impl<E: Real> Tile<E> {
 
     #[inline(always)]
     unsafe fn store<S: Simd, const R: usize>(&self, s: S, acc: [E::V<S>; R]) {
+        let mut own = [E::splat(s, E::default()); 3];
+        if let Some((finish, affine)) = self.finish.as_ref().and_then(|f| Some((f, f.affine?))) {
+            // SAFETY: the tile's channel.
+            own = unsafe { finish.channel(s, affine, 0) };
+        }
         for r in 0..R {
             if r == self.rows {
                 return;
@@ -217,7 +222,7 @@ impl<E: Real> Tile<E> {
             unsafe {
                 let mut y = acc[r];
                 if let Some(finish) = &self.finish {
-                    y = finish.on::<S>(s, y, |p| E::splat(s, *p), to, self.n);
+                    y = finish.on(s, y, own, to, self.n);
                 }
                 if self.relu {
                     y = E::relu(s, y);

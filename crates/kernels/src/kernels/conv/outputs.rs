@@ -3,7 +3,7 @@
 use super::geometry::{AXES, Class};
 use super::runs::Runs;
 use crate::kernels::epilogue::{Area, Epilogue, Tail};
-use crate::kernels::gemm::microkernel::{B_BY_TABLE, Start, TABLE_TAIL, Tile, span, tile};
+use crate::kernels::gemm::microkernel::{Aligned, B_BY_TABLE, Start, TABLE_TAIL, Tile, span, tile};
 use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::real::Real;
 use crate::simd::{LANES, Simd, WithSimd};
@@ -108,7 +108,7 @@ impl<E: Real> Tiles<'_, E> {
                 table = self.tail_table;
             }
             t.table = table;
-            let mut part = MaybeUninit::<[E; LARGEST]>::uninit();
+            let mut part = MaybeUninit::<Aligned<[E; LARGEST]>>::uninit();
             let direct = self.direct(run, at, n);
             let in_registers =
                 self.epilogue.filter(|e| direct.is_some() || e.finish.residual.is_none());

@@ -38,6 +38,11 @@ impl<E> Start<E> {
     }
 }
 
+/// Memory in which no vector crosses a cache line, so that loads need not wait for stores before
+/// them.
+#[repr(C, align(64))]
+pub(crate) struct Aligned<T>(#[allow(dead_code)] T);
+
 /// One tile: `c[r, j] = start[r, j]`, then `fma(a[k, r], b[k, j], c[r, j])` for k ascending.
 #[derive(Clone, Copy)]
 pub(crate) struct Tile<E> {
@@ -90,7 +95,7 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
     let width = E::vectors(S::ISA);
     let full = t.n >= V * LANES;
     // Partial columns pass through here, so that registers meet whole vectors only.
-    let mut part = MaybeUninit::<[[[E; LANES]; V]; MR]>::uninit();
+    let mut part = MaybeUninit::<Aligned<[[[E; LANES]; V]; MR]>>::uninit();
     let part = part.as_mut_ptr().cast::<E>();
     let part_stride = (V * LANES) as isize;
     let mut acc = [[E::splat(s, E::default()); V]; MR];
@@ -171,18 +176,44 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
                 }
             }
         }
-        if t.finish.is_some() {
-            // In a function of its own: the accumulators stay in registers up to here.
-            for r in 0..MR {
-                for v in 0..V {
-                    E::store(s, part.add((r * V + v) * LANES), acc[r][v]);
+        if let Some(finish) = &t.finish {
+            let by_columns = MODE == A_BY_TABLE;
+            if !full || by_columns && finish.affine.is_some() {
+                // In a function of its own, which keeps this one small enough for its accumulators
+                // to stay in registers.
+                for r in 0..MR {
+                    for v in 0..V {
+                        E::store(s, part.add((r * V + v) * LANES), acc[r][v]);
+                    }
+                }
+                let finished = Finished { tile: t, part, rows: MR, vectors: V, by_columns };
+                return dispatch_on(S::ISA, finished);
+            }
+            if let Some([mean, factor, offset]) = finish.affine {
+                for r in 0..MR {
+                    let (m, f) = (E::splat(s, *mean.add(r)), E::splat(s, *factor.add(r)));
+                    let o = E::splat(s, *offset.add(r));
+                    for v in 0..V {
+                        acc[r][v] = E::fma(s, E::v_minus(s, acc[r][v], m), f, o);
+                    }
                 }
             }
-            let by_columns = MODE == A_BY_TABLE;
-            return dispatch_on(
-                S::ISA,
-                Finished { tile: t, part, rows: MR, vectors: V, by_columns },
-            );
+            if let Some(distance) = finish.residual {
+                let from = t.c.wrapping_offset(distance).cast_const();
+                for r in 0..MR {
+                    let row = from.wrapping_offset(r as isize * t.c_stride);
+                    for v in 0..V {
+                        acc[r][v] = E::v_plus(s, acc[r][v], E::load(s, row.add(v * LANES)));
+                    }
+                }
+            }
+            if let Some([low, high]) = finish.clip {
+                for r in 0..MR {
+                    for v in 0..V {
+                        acc[r][v] = E::v_clip(s, acc[r][v], low, high);
+                    }
+                }
+            }
         }
         let (to, stride) = if full { (t.c, t.c_stride) } else { (part, part_stride) };
         for r in 0..MR {
@@ -220,34 +251,69 @@ impl<E: Real> WithSimd for Finished<'_, E> {
         let t = self.tile;
         let Some(finish) = t.finish else { return };
         for r in 0..self.rows {
-            let mut v = 0;
-            while v < self.vectors && v * LANES < t.n {
-                let n = (t.n - v * LANES).min(LANES);
-                let to = t.c.wrapping_offset(r as isize * t.c_stride).wrapping_add(v * LANES);
-                // SAFETY: the tile's rows and columns, and a value for each of its channels.
-                unsafe {
-                    let channel = |p: *const E| {
-                        if !self.by_columns {
-                            E::splat(s, *p.add(r))
-                        } else if n == LANES {
-                            E::load(s, p.add(v * LANES))
-                        } else {
-                            E::load_n(s, p.add(v * LANES), n)
-                        }
-                    };
-                    let x = E::load(s, self.part.add((r * self.vectors + v) * LANES));
-                    let y = finish.on::<S>(s, x, channel, to, n);
-                    if n == LANES { E::store(s, to, y) } else { E::store_n(s, to, n, y) }
+            // SAFETY: the tile's rows and columns, and a value for each of its channels.
+            unsafe {
+                let to = t.c.wrapping_offset(r as isize * t.c_stride);
+                let from = self.part.add(r * self.vectors * LANES);
+                let mut own = [E::splat(s, E::default()); 3];
+                if let (Some(affine), false) = (finish.affine, self.by_columns) {
+                    own = finish.channel(s, affine, r);
                 }
-                v += 1;
+                let mut j = 0;
+                while j < self.vectors * LANES && j < t.n {
+                    let n = (t.n - j).min(LANES);
+                    if let (Some(affine), true) = (finish.affine, self.by_columns) {
+                        own = finish.channels(s, affine, j, n);
+                    }
+                    let y = finish.on(s, E::load(s, from.add(j)), own, to.wrapping_add(j), n);
+                    if n == LANES {
+                        E::store(s, to.add(j), y);
+                    } else {
+                        E::store_n(s, to.add(j), n, y);
+                    }
+                    j += LANES;
+                }
             }
         }
     }
 }
 
 impl<E: Real> Finish<E> {
-    /// The steps on `n` accumulators of outputs at `to`; `channel` gives the values of their
-    /// channels.
+    /// The values of one channel, for all lanes.
+    ///
+    /// # Safety
+    /// The channel exists.
+    #[inline(always)]
+    pub(crate) unsafe fn channel<S: Simd>(
+        &self,
+        s: S,
+        [mean, factor, offset]: [*const E; 3],
+        at: usize,
+    ) -> [E::V<S>; 3] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let splat = (*mean.add(at), *factor.add(at), *offset.add(at));
+            [E::splat(s, splat.0), E::splat(s, splat.1), E::splat(s, splat.2)]
+        }
+    }
+
+    /// The values of `n` channels from `at` on.
+    #[inline(always)]
+    unsafe fn channels<S: Simd>(
+        &self,
+        s: S,
+        [mean, factor, offset]: [*const E; 3],
+        at: usize,
+        n: usize,
+    ) -> [E::V<S>; 3] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (mean, factor, offset) = (mean.add(at), factor.add(at), offset.add(at));
+            [E::load_n(s, mean, n), E::load_n(s, factor, n), E::load_n(s, offset, n)]
+        }
+    }
+
+    /// The steps on `n` accumulators of outputs at `to`, with the values of their channels.
     ///
     /// # Safety
     /// The other input has elements where the outputs are.
@@ -256,12 +322,12 @@ impl<E: Real> Finish<E> {
         &self,
         s: S,
         mut x: E::V<S>,
-        channel: impl Fn(*const E) -> E::V<S>,
+        [mean, factor, offset]: [E::V<S>; 3],
         to: *mut E,
         n: usize,
     ) -> E::V<S> {
-        if let Some([mean, factor, offset]) = self.affine {
-            x = E::fma(s, E::v_minus(s, x, channel(mean)), channel(factor), channel(offset));
+        if self.affine.is_some() {
+            x = E::fma(s, E::v_minus(s, x, mean), factor, offset);
         }
         if let Some(distance) = self.residual {
             let p = to.wrapping_offset(distance).cast_const();

@@ -5,7 +5,7 @@
 //! and threads change no bit.
 
 use super::matrix::{Matrix, Shared};
-use super::microkernel::{IN_ORDER, Start, Tile, prefetch, span, tile};
+use super::microkernel::{Aligned, IN_ORDER, Start, Tile, prefetch, span, tile};
 use super::packing::{PackedB, RowPanels, pack_left, pack_right, panel_width};
 use super::real::Real;
 use crate::error::Result;
@@ -183,7 +183,7 @@ impl<E: Real> Block<'_, E> {
             };
             // Where columns of c do not follow each other, the tile goes through the stack.
             let through = self.c_columns != 1;
-            let mut part = MaybeUninit::<[E; LARGEST]>::uninit();
+            let mut part = MaybeUninit::<Aligned<[E; LARGEST]>>::uninit();
             let part = part.as_mut_ptr().cast::<E>();
             let stride = wide * LANES;
             let place = |r: usize, j: usize| r as isize * self.c_rows + j as isize * self.c_columns;
