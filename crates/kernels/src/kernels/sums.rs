@@ -212,20 +212,13 @@ impl<T: Lane> Few<'_, T> {
         let rows = self.offsets.len();
         let zero = s.splat_d(0.0);
         for_lanes!(self.n, |i, count| {
-            // Rows l and l + 8 are joined as they are read.
-            let mut lanes = [zero; LANES / 2];
-            for l in 0..LANES / 2 {
-                let lane = |row: usize| {
-                    if row >= rows {
-                        return zero;
-                    }
-                    // SAFETY: `n` neighbouring elements of a row of the array.
-                    let x = unsafe { T::get(s, self.base.offset(self.offsets[row]).add(i), count) };
-                    add_term::<T, S>(s, term, zero, x)
-                };
-                lanes[l] = s.add_d(lane(l), lane(l + LANES / 2));
+            let mut lanes = [zero; LANES];
+            for row in 0..rows.min(LANES) {
+                // SAFETY: `n` neighbouring elements of a row of the array.
+                let x = unsafe { T::get(s, self.base.offset(self.offsets[row]).add(i), count) };
+                lanes[row] = add_term::<T, S>(s, term, zero, x);
             }
-            let mut width = LANES / 4;
+            let mut width = LANES / 2;
             while width > 0 {
                 for l in 0..width {
                     lanes[l] = s.add_d(lanes[l], lanes[l + width]);
