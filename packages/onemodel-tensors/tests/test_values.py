@@ -171,15 +171,14 @@ def test_rearranging():
 
 def test_norms():
     x, w, b = draw(3, 4, 5), draw(5), draw(5)
+    eps = float(np.float32(1e-5))  # as ONNX holds it
 
     def normal(a, axes):
-        return (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + 1e-5)
+        return (a - a.mean(axes, keepdims=True)) / np.sqrt(a.var(axes, keepdims=True) + eps)
 
     close(F.layer_norm(t(x), (5,), t(w), t(b)), normal(x, 2) * w + b)
     close(F.layer_norm(t(x), (4, 5)), normal(x, (1, 2)))
-    close(
-        F.rms_norm(t(x), (5,), t(w), 1e-5), x / np.sqrt((x * x).mean(2, keepdims=True) + 1e-5) * w
-    )
+    close(F.rms_norm(t(x), (5,), t(w), 1e-5), x / np.sqrt((x * x).mean(2, keepdims=True) + eps) * w)
     c, d = draw(4), draw(4)
     close(
         F.group_norm(t(x), 2, t(c), t(d)),
@@ -191,7 +190,7 @@ def test_norms():
     lift = (slice(None), None)
     close(
         F.batch_norm(t(x), mean, var, t(c), t(d)),
-        (x - mean.numpy()[lift]) / np.sqrt(var.numpy()[lift] + 1e-5) * c[:, None] + d[:, None],
+        (x - mean.numpy()[lift]) / np.sqrt(var.numpy()[lift] + eps) * c[:, None] + d[:, None],
     )
     close(
         F.batch_norm(t(x), mean, var, t(c), t(d), True, 0.3),

@@ -5,6 +5,7 @@ Determinism: means and variances are two passes in a fixed order, so a result de
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,6 +31,11 @@ __all__ = [
 
 _SQRT, _RECIPROCAL = Kernel("Sqrt"), Kernel("Reciprocal")
 _MACHINE_EPSILON = {"float32": 1.1920928955078125e-07, "float64": 2.220446049250313e-16}
+
+
+def _held(eps: float) -> float:
+    """Epsilon as ONNX holds it, in single precision: a saved model computes with the same number."""
+    return ctypes.c_float(eps).value
 
 
 def _filled(shape: tuple[int, ...], value: float, dtype: str) -> Tensor:
@@ -91,11 +97,11 @@ def batch_norm(
             "batch_norm: expected running_mean and running_var when not training"
         )
     mean, var = running_mean._array, running_var._array
-    out = kernel("BatchNormalization", epsilon=float(eps))(x, scale._array, shift._array, mean, var)
+    out = kernel("BatchNormalization", epsilon=_held(eps))(x, scale._array, shift._array, mean, var)
     inputs = (input, scale, shift, running_mean, running_var)
     saved = (x, scale._array, mean, var)
     return recorded(
-        "BatchNormalization", inputs, {"epsilon": float(eps)}, out, _inference_gradient, saved
+        "BatchNormalization", inputs, {"epsilon": _held(eps)}, out, _inference_gradient, saved
     )
 
 
@@ -127,14 +133,14 @@ def _train(
         raise ShapeError(
             f"batch_norm: expected more than one value per channel when training, got shape {x.shape}"
         )
-    out, mean, var, inverse = kernel("BatchNormTrain", epsilon=float(eps))(
+    out, mean, var, inverse = kernel("BatchNormTrain", epsilon=_held(eps))(
         x, scale._array, shift._array
     )
     saved = (x, scale._array, mean, inverse)
     result = recorded(
         "BatchNormTrain",
         (input, scale, shift),
-        {"epsilon": float(eps)},
+        {"epsilon": _held(eps)},
         out,
         _train_gradient,
         saved,
@@ -176,7 +182,7 @@ def layer_norm(
     _check_vector(weight, wanted, "weight", "layer_norm")
     _check_vector(bias, wanted, "bias", "layer_norm")
     scale = _filled(wanted, 1, x.dtype) if weight is None else weight
-    attributes = {"axis": -len(wanted), "epsilon": float(eps)}
+    attributes = {"axis": -len(wanted), "epsilon": _held(eps)}
     b = None if bias is None else bias._array
     out, mean, inverse = kernel("LayerNormalization", **attributes)(x, scale._array, b)
     saved = (x, scale._array, mean, inverse)
@@ -223,7 +229,7 @@ def rms_norm(
     wanted = _trailing(input, normalized_shape, "rms_norm")
     _check_vector(weight, wanted, "weight", "rms_norm")
     scale = _filled(wanted, 1, x.dtype) if weight is None else weight
-    epsilon = _MACHINE_EPSILON.get(x.dtype, 1e-7) if eps is None else float(eps)
+    epsilon = _held(_MACHINE_EPSILON.get(x.dtype, 1e-7) if eps is None else eps)
     attributes = {"axis": -len(wanted), "epsilon": epsilon}
     out, inverse = kernel("RMSNormalization", **attributes)(x, scale._array)
     saved = (x, scale._array, inverse)
@@ -265,7 +271,7 @@ def group_norm(
     _check_vector(bias, channels, "bias", "group_norm")
     scale = _filled(channels, 1, x.dtype) if weight is None else weight
     shift = _filled(channels, 0, x.dtype) if bias is None else bias
-    attributes = {"num_groups": int(num_groups), "epsilon": float(eps)}
+    attributes = {"num_groups": int(num_groups), "epsilon": _held(eps)}
     out, mean, inverse = kernel("GroupNormalization", **attributes)(x, scale._array, shift._array)
     saved = (x, scale._array, mean, inverse)
     return recorded(
