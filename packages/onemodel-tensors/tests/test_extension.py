@@ -56,6 +56,19 @@ register(
     )
 )
 
+register(
+    OpSpec(
+        "Pooled",
+        ONE,
+        (InputSpec("y"),),
+        lambda call: [(call.dtype(), (*call.shape()[:-1], call.shape()[-1] // 2))],
+        domain="test.tensors",
+        decompose=lambda emit, call, inputs: emit.emit(
+            "MaxPool", inputs[0], kernel_shape=(2,), strides=(2,)
+        )[0],
+    )
+)
+
 
 def _cube_gradient(call: GradientCall, dy: om.Tensor) -> om.Tensor:
     return 3.0 * call.inputs[0].square() * dy
@@ -94,6 +107,11 @@ def test_a_decomposition_computes_eagerly_with_several_outputs() -> None:
     parts(x)[1].sum().backward()
     assert x.grad is not None
     assert x.grad.tolist() == [1.0, 0.0]
+
+
+def test_a_decomposition_may_use_an_operator_that_asks_which_outputs_are_wanted() -> None:
+    x = om.tensor([[[1.0, 4.0, 3.0, 2.0]]])
+    assert operator("test.tensors::Pooled")(x).tolist() == [[[4.0, 3.0]]]
 
 
 def test_a_gradient_that_is_the_operands_memory_is_not_summed_into() -> None:

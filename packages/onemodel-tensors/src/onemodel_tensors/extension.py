@@ -210,7 +210,9 @@ def _compute(spec: OpSpec, arrays: Sequence[Array | None], attributes: Attribute
 
 
 class _Eager:
-    """The emitter that computes at once: its handles are arrays."""
+    """The emitter that computes at once: its handles are arrays, and every output is asked for."""
+
+    outputs = 1 << 16
 
     def emit(self, operator: str, *inputs: Array | None, **attributes: Any) -> Any:
         spec = ops.get(operator)
