@@ -124,6 +124,13 @@ def test_a_pool_of_processes_computes_the_same_bits(
     assert (output, errors) == ("True\n", "")
 
 
+INTERRUPTIBLE = """
+import signal
+
+# A job in the background of a shell without job control starts with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
+
 LONG_RUN = """
 import numpy as np
 from onemodel_graph import Session
@@ -177,7 +184,7 @@ except KeyboardInterrupt:
 )
 def test_ctrl_c_ends_long_work(tmp_path: Path, script: str, says: str) -> None:
     """The work takes far longer than the limit: that the process ends shows the interruption."""
-    process = run_script(script, tmp_path, str(tmp_path / "store"))
+    process = run_script(INTERRUPTIBLE + script, tmp_path, str(tmp_path / "store"))
     assert process.stdout is not None
     try:
         assert process.stdout.readline() == "begin\n"
