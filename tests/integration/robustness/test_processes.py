@@ -193,6 +193,7 @@ def test_ctrl_c_ends_long_work(tmp_path: Path, script: str, says: str) -> None:
         output, errors = process.communicate(timeout=60)
     finally:
         process.kill()
+        process.wait()
     assert (output.strip(), errors, process.returncode) == (says, "", 0)
 
 
