@@ -1,1 +1,0 @@
-cd /work/wt/lead; CARGO_TARGET_DIR=/work/wt/lead/target nice -n -15 cargo build --manifest-path crates/kernels/Cargo.toml --profile dev-opt --features python --lib 2>&1 | tail -2; cp target/dev-opt/libonemodel_kernels.so crates/kernels/python/onemodel_kernels/_native.abi3.so
