@@ -168,6 +168,19 @@ proptest! {
     }
 }
 
+/// The last axis of a matrix times a vector holds rows: what is given for each of them follows.
+#[test]
+fn a_product_with_a_vector_takes_its_values_by_row() {
+    for m in [1, 5, 16, 40] {
+        let (x, v) = (numbers(&[m, 30], 3), numbers(&[30], 4));
+        for which in 0..10 {
+            compare(prepare("MatMul", &[]).unwrap(), &[&x, &v], None, &[(which, 5)]);
+        }
+        let x = numbers(&[3, m, 30], 6);
+        compare(prepare("MatMul", &[]).unwrap(), &[&x, &v], None, &[(9, 7), (8, 8)]);
+    }
+}
+
 /// Channels of another extent than the last axis of the view: nothing may be read by channel.
 #[test]
 fn a_view_that_moves_the_channels_takes_no_channel_step() {

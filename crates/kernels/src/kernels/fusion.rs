@@ -4,8 +4,7 @@ use crate::array::{Array, Dims, Meta};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Metas};
-use crate::kernels::epilogue::{Before, Epilogue, Step};
-use crate::kernels::gemm::half_precision::is_half;
+use crate::kernels::epilogue::{Before, ChannelAxis, Epilogue, Step};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -134,14 +133,12 @@ impl Kernel for Fused {
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         let out = &outputs[0];
-        let plain = out.dtype() == DType::F32 && !is_half(out.dtype());
         let mut dense: SmallVec<[Array; 2]> = SmallVec::new();
         for input in inputs[self.own..].iter().flatten() {
             dense.push(input.to_contiguous()?.into_owned());
         }
-        if plain && out.size() > 0 {
-            let by_columns =
-                self.first.channel_axis() == Some(crate::kernels::epilogue::ChannelAxis::Last);
+        if out.dtype() == DType::F32 && out.size() > 0 {
+            let by_columns = self.first.channel_axis() == Some(ChannelAxis::Last);
             let epilogue = Epilogue {
                 steps: &self.steps,
                 inputs: dense.iter().map(Array::as_ptr::<f32>).collect(),

@@ -268,10 +268,7 @@ impl Kernel for Gemm {
         if self.relu || self.alpha != 1.0 || is_narrow(out.size() / n.max(1), n) {
             return None;
         }
-        let packed = match self.bound.as_deref() {
-            Some(Bound::F32(packed)) => Some(packed),
-            _ => None,
-        };
+        let packed = self.bound.as_deref().and_then(Bound::single);
         let last = inputs.get(2).copied().flatten();
         Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue.split().tail())))
     }
@@ -433,10 +430,7 @@ impl Kernel for Linear {
         if self.relu || is_narrow(out.size() / n.max(1), n) {
             return None;
         }
-        let packed = match self.bound.as_deref() {
-            Some(Bound::F32(packed)) => Some(packed),
-            _ => None,
-        };
+        let packed = self.bound.as_deref().and_then(Bound::single);
         let last = inputs.get(2).copied().flatten();
         Some(self.real::<f32>(isa(), a, b, last, out, packed, Some(epilogue.split().tail())))
     }

@@ -154,14 +154,12 @@ impl Kernel for MatMul {
         epilogue: &Epilogue<'_>,
     ) -> Option<Result<()>> {
         let (a, b) = (inputs[0]?, inputs[1]?);
-        let n = if b.rank() == 1 { 1 } else { b.shape()[b.rank() - 1] };
-        if self.relu || is_narrow(out.size() / n.max(1), n) {
+        let n = out.shape().last().copied().unwrap_or(1);
+        // The last axis of a product with a vector holds its rows.
+        if self.relu || b.rank() == 1 || is_narrow(out.size() / n.max(1), n) {
             return None;
         }
-        let packed = match self.bound.as_deref() {
-            Some(Bound::F32(packed)) => Some(packed),
-            _ => None,
-        };
+        let packed = self.bound.as_deref().and_then(Bound::single);
         Some(multiply_real::<f32>(isa(), a, b, out, packed, false, Some(epilogue.split().tail())))
     }
 

@@ -41,6 +41,13 @@ pub(crate) enum Bound {
     F64(PackedB<f64>),
 }
 
+impl Bound {
+    /// The operand when it is of f32.
+    fn single(&self) -> Option<&PackedB<f32>> {
+        if let Self::F32(packed) = self { Some(packed) } else { None }
+    }
+}
+
 fn numeric(operator: &str, dtype: DType) -> Result<()> {
     if dtype == DType::Bool {
         return Err(Error::dtype(operator, "numbers", "bool (cast first)"));
