@@ -80,6 +80,11 @@ pub fn set_num_threads(n: usize) {
     THREADS.store(n.max(1), Ordering::Relaxed);
 }
 
+/// Makes ready what a forked child must not find half made; starts no thread.
+pub fn prepare() {
+    pool();
+}
+
 fn pool() -> &'static Pool {
     static POOL: OnceLock<Pool> = OnceLock::new();
     POOL.get_or_init(|| {

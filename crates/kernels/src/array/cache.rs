@@ -1,45 +1,197 @@
 //! Freed blocks are kept for the next array of the same size class: asking the system for aligned or
-//! large memory costs more than most kernels.
+//! large memory costs more than most kernels. Each thread keeps a few small ones for itself, and all
+//! threads share the rest; both are bounded, and what was used longest ago makes room.
 
 use super::storage::ALIGNMENT;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
-use std::cell::RefCell;
+use std::cell::{RefCell, UnsafeCell};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bytes that one thread keeps at most, and the largest block it keeps.
-const KEPT_BYTES: usize = 256 << 20;
-const KEPT_BLOCK: usize = 64 << 20;
-/// Blocks of one class that a thread keeps at most.
+/// Bytes that one thread keeps for itself at most, and the largest block among them.
+const OWN_BYTES: usize = 8 << 20;
+const OWN_BLOCK: usize = 1 << 20;
+/// Bytes that the process keeps for all threads at most, and the largest block among them.
+const SHARED_BYTES: usize = 256 << 20;
+const SHARED_BLOCK: usize = 64 << 20;
+/// Blocks of one class that are kept at most.
 const KEPT_COUNT: usize = 64;
 /// Four classes for each power of two from 2^6 to 2^26.
 const CLASSES: usize = 4 * 21;
+/// How often a thread polls for the shared blocks before it lets others run.
+const SPINS: usize = 100;
 
-struct Cache {
-    bins: [Vec<NonNull<u8>>; CLASSES],
+/// Free blocks by class, at most `limit` bytes of them.
+struct Bins {
+    blocks: [Vec<NonNull<u8>>; CLASSES],
+    /// When a class was last asked for or filled.
+    used: [u64; CLASSES],
+    now: u64,
     bytes: usize,
+    limit: usize,
+}
+
+impl Bins {
+    const fn new(limit: usize) -> Self {
+        let blocks = [const { Vec::new() }; CLASSES];
+        Self { blocks, used: [0; CLASSES], now: 0, bytes: 0, limit }
+    }
+
+    fn touch(&mut self, class: usize) {
+        self.now += 1;
+        self.used[class] = self.now;
+    }
+
+    fn take(&mut self, class: usize) -> Option<NonNull<u8>> {
+        self.touch(class);
+        let block = self.blocks[class].pop()?;
+        self.bytes -= class_bytes(class);
+        Some(block)
+    }
+
+    /// Keeps the block; `false` when it has no place here.
+    fn put(&mut self, class: usize, block: NonNull<u8>) -> bool {
+        let bin = &mut self.blocks[class];
+        let room = bin.len() < KEPT_COUNT && self.bytes + class_bytes(class) <= self.limit;
+        if !room || bin.try_reserve(1).is_err() {
+            return false;
+        }
+        bin.push(block);
+        self.bytes += class_bytes(class);
+        self.touch(class);
+        true
+    }
+
+    /// Takes out the class that was used longest ago, where there is no room for one more block.
+    fn evict(&mut self, class: usize) -> Option<Blocks> {
+        if self.blocks[class].len() >= KEPT_COUNT || self.bytes + class_bytes(class) <= self.limit {
+            return None;
+        }
+        let filled = (0..CLASSES).filter(|&c| !self.blocks[c].is_empty());
+        let oldest = filled.min_by_key(|&c| self.used[c])?;
+        self.bytes -= self.blocks[oldest].len() * class_bytes(oldest);
+        Some(Blocks { class: oldest, blocks: std::mem::take(&mut self.blocks[oldest]) })
+    }
+
+    /// Takes out everything.
+    fn drain(&mut self) -> [Blocks; CLASSES] {
+        self.bytes = 0;
+        std::array::from_fn(|class| Blocks {
+            class,
+            blocks: std::mem::take(&mut self.blocks[class]),
+        })
+    }
+}
+
+/// Free blocks of one class that go back to the system when dropped.
+struct Blocks {
+    class: usize,
+    blocks: Vec<NonNull<u8>>,
+}
+
+impl Drop for Blocks {
+    fn drop(&mut self) {
+        for block in &self.blocks {
+            // SAFETY: blocks of a bin were allocated with their class's size, and nobody else has
+            // them.
+            unsafe { dealloc(block.as_ptr(), layout(class_bytes(self.class))) };
+        }
+    }
+}
+
+/// The bins of one thread, which end with it.
+struct Own(Bins);
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        drop(self.0.drain());
+    }
 }
 
 thread_local! {
-    static CACHE: RefCell<Cache> =
-        const { RefCell::new(Cache { bins: [const { Vec::new() }; CLASSES], bytes: 0 }) };
+    static OWN: RefCell<Own> = const { RefCell::new(Own(Bins::new(OWN_BYTES))) };
 }
 
-impl Drop for Cache {
-    fn drop(&mut self) {
-        self.flush();
-    }
+/// The bins of all threads. A spin lock, as it is held for a few instructions, and as a fork can wait
+/// for it: a child that got it in the hands of a thread that it does not have would wait for ever.
+struct Shared {
+    held: AtomicBool,
+    watched: AtomicBool,
+    bins: UnsafeCell<Bins>,
 }
 
-impl Cache {
-    fn flush(&mut self) {
-        for (class, bin) in self.bins.iter_mut().enumerate() {
-            for block in bin.drain(..) {
-                // SAFETY: blocks of a bin were allocated with their class's size.
-                unsafe { dealloc(block.as_ptr(), layout(class_bytes(class))) };
+// SAFETY: the bins are reached through `with` alone, which one thread at a time passes.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared {
+    held: AtomicBool::new(false),
+    watched: AtomicBool::new(false),
+    bins: UnsafeCell::new(Bins::new(SHARED_BYTES)),
+};
+
+impl Shared {
+    fn lock(&self) {
+        let mut spins = 0;
+        while self.held.swap(true, Ordering::Acquire) {
+            while self.held.load(Ordering::Relaxed) {
+                spins += 1;
+                if spins < SPINS {
+                    std::hint::spin_loop();
+                } else {
+                    std::thread::yield_now();
+                }
             }
         }
-        self.bytes = 0;
     }
+
+    fn unlock(&self) {
+        self.held.store(false, Ordering::Release);
+    }
+
+    /// Calls `work`, which must not panic, on the bins.
+    fn with<R>(&self, work: impl FnOnce(&mut Bins) -> R) -> R {
+        if !self.watched.load(Ordering::Relaxed) {
+            watch_forks();
+        }
+        self.lock();
+        // SAFETY: the lock is held.
+        let result = work(unsafe { &mut *self.bins.get() });
+        self.unlock();
+        result
+    }
+}
+
+/// From now on a fork waits until no thread is at the shared blocks.
+pub fn watch_forks() {
+    if SHARED.watched.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    #[cfg(unix)]
+    {
+        extern "C" fn before() {
+            SHARED.lock();
+        }
+        extern "C" fn after() {
+            SHARED.unlock();
+        }
+        // SAFETY: the handlers store to an atomic, which is allowed between fork and exec.
+        unsafe {
+            libc::pthread_atfork(Some(before), Some(after), Some(after));
+        }
+    }
+}
+
+/// Bytes of freed blocks that are kept for all threads and for the calling one.
+#[must_use]
+pub fn cached_bytes() -> usize {
+    let own = OWN.try_with(|own| own.try_borrow().map_or(0, |own| own.0.bytes));
+    own.unwrap_or(0) + SHARED.with(|bins| bins.bytes)
+}
+
+/// Gives the blocks that are kept for all threads and for the calling one back to the system.
+pub fn release_cached() {
+    let _ = OWN.try_with(|own| own.try_borrow_mut().map(|mut own| own.0.drain()));
+    drop(SHARED.with(Bins::drain));
 }
 
 const fn class_bytes(class: usize) -> usize {
@@ -48,7 +200,7 @@ const fn class_bytes(class: usize) -> usize {
 
 /// The smallest class that holds `bytes`; `None` above the largest kept block.
 fn class_of(bytes: usize) -> Option<usize> {
-    if bytes > KEPT_BLOCK {
+    if bytes > SHARED_BLOCK {
         return None;
     }
     let bytes = bytes.max(ALIGNMENT);
@@ -63,34 +215,33 @@ fn layout(bytes: usize) -> Layout {
     unsafe { Layout::from_size_align_unchecked(bytes.max(1), ALIGNMENT) }
 }
 
+fn take(class: usize) -> Option<NonNull<u8>> {
+    if class_bytes(class) <= OWN_BLOCK {
+        let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.0.take(class));
+        if let Ok(Some(block)) = own {
+            return Some(block);
+        }
+    }
+    SHARED.with(|bins| bins.take(class))
+}
+
 /// A block of at least `bytes`, which must be at most `isize::MAX - 64`; null when the system
 /// refuses.
-pub(super) fn allocate(bytes: usize, zeroed: bool) -> *mut u8 {
+pub(crate) fn allocate(bytes: usize, zeroed: bool) -> *mut u8 {
     let class = class_of(bytes);
-    if let Some(class) = class {
-        let block = CACHE
-            .try_with(|cache| {
-                let mut cache = cache.try_borrow_mut().ok()?;
-                let block = cache.bins[class].pop()?;
-                cache.bytes -= class_bytes(class);
-                Some(block)
-            })
-            .ok()
-            .flatten();
-        if let Some(block) = block {
-            if zeroed {
-                // SAFETY: the block holds its class's bytes, at least these.
-                unsafe { block.as_ptr().write_bytes(0, bytes) };
-            }
-            return block.as_ptr();
+    if let Some(block) = class.and_then(take) {
+        if zeroed {
+            // SAFETY: the block holds its class's bytes, at least these.
+            unsafe { block.as_ptr().write_bytes(0, bytes) };
         }
+        return block.as_ptr();
     }
     let whole = layout(class.map_or(bytes, class_bytes));
     // SAFETY: the layout's size is not zero.
     let system = || unsafe { if zeroed { alloc_zeroed(whole) } else { alloc(whole) } };
     let first = system();
     if first.is_null() {
-        let _ = CACHE.try_with(|cache| cache.try_borrow_mut().map(|mut c| c.flush()));
+        release_cached();
         return system();
     }
     first
@@ -100,20 +251,21 @@ pub(super) fn allocate(bytes: usize, zeroed: bool) -> *mut u8 {
 ///
 /// # Safety
 /// `block` came from `allocate` with the same `bytes` and is not used afterwards.
-pub(super) unsafe fn release(block: NonNull<u8>, bytes: usize) {
+pub(crate) unsafe fn release(block: NonNull<u8>, bytes: usize) {
     let class = class_of(bytes);
     if let Some(class) = class {
-        let size = class_bytes(class);
-        let kept = CACHE.try_with(|cache| {
-            let Ok(mut cache) = cache.try_borrow_mut() else { return false };
-            let room = cache.bins[class].len() < KEPT_COUNT && cache.bytes + size <= KEPT_BYTES;
-            if room {
-                cache.bins[class].push(block);
-                cache.bytes += size;
+        if class_bytes(class) <= OWN_BLOCK {
+            let kept = OWN.try_with(|own| {
+                let Ok(mut own) = own.try_borrow_mut() else { return (None, false) };
+                (own.0.evict(class), own.0.put(class, block))
+            });
+            if let Ok((_, true)) = kept {
+                return;
             }
-            room
-        });
-        if kept == Ok(true) {
+        }
+        // What was evicted goes back to the system after the lock is given up.
+        let (_evicted, kept) = SHARED.with(|bins| (bins.evict(class), bins.put(class, block)));
+        if kept {
             return;
         }
     }
@@ -128,14 +280,14 @@ mod tests {
     #[test]
     fn classes_hold_their_sizes() {
         let mut last = 0;
-        for bytes in (0..5000).chain([65_536, 65_537, KEPT_BLOCK - 1, KEPT_BLOCK]) {
+        for bytes in (0..5000).chain([65_536, 65_537, SHARED_BLOCK - 1, SHARED_BLOCK]) {
             let class = class_of(bytes).unwrap();
             assert!(class_bytes(class) >= bytes, "{bytes}");
             assert!(class_bytes(class) <= (bytes + bytes / 4).max(64) + 64, "{bytes}");
             assert!(class < CLASSES && class >= last);
             last = class;
         }
-        assert!(class_of(KEPT_BLOCK + 1).is_none());
+        assert!(class_of(SHARED_BLOCK + 1).is_none());
     }
 
     #[test]
@@ -152,5 +304,78 @@ mod tests {
         assert!(unsafe { std::slice::from_raw_parts(again, 1010) }.iter().all(|&b| b == 0));
         // SAFETY: as above.
         unsafe { release(block, 1010) };
+    }
+
+    fn block_of(class: usize) -> NonNull<u8> {
+        // SAFETY: the layout's size is not zero.
+        NonNull::new(unsafe { alloc(layout(class_bytes(class))) }).unwrap()
+    }
+
+    #[test]
+    fn bins_keep_their_limit_and_what_was_used_last() {
+        let (old, new) = (class_of(1 << 12).unwrap(), class_of(1 << 14).unwrap());
+        let mut bins = Bins::new(1 << 16);
+        for _ in 0..8 {
+            assert!(bins.evict(old).is_none());
+            assert!(bins.put(old, block_of(old)));
+        }
+        assert_eq!(bins.bytes, 1 << 15);
+        for round in 0..10 {
+            drop(bins.evict(new));
+            let block = block_of(new);
+            if !bins.put(new, block) {
+                drop(Blocks { class: new, blocks: vec![block] });
+            }
+            assert!(bins.bytes <= bins.limit, "{round}");
+        }
+        assert!(bins.take(old).is_none());
+        let block = bins.take(new).unwrap();
+        drop(Blocks { class: new, blocks: vec![block] });
+        assert_eq!(bins.bytes % (1 << 14), 0);
+        drop(bins.drain());
+        assert_eq!(bins.bytes, 0);
+        assert!(bins.take(new).is_none());
+    }
+
+    #[test]
+    fn a_class_keeps_a_bounded_number_of_blocks() {
+        let class = class_of(64).unwrap();
+        let mut bins = Bins::new(1 << 20);
+        let kept = (0..2 * KEPT_COUNT).filter(|_| {
+            let block = block_of(class);
+            let kept = bins.put(class, block);
+            if !kept {
+                drop(Blocks { class, blocks: vec![block] });
+            }
+            kept
+        });
+        assert_eq!(kept.count(), KEPT_COUNT);
+        drop(bins.drain());
+    }
+
+    #[test]
+    fn threads_share_large_blocks_within_one_bound() {
+        let work = || {
+            for round in 0..200 {
+                let bytes = OWN_BLOCK + 1 + (round % 7) * (3 << 20);
+                let block = NonNull::new(allocate(bytes, false)).unwrap();
+                // SAFETY: just allocated with this size, and nobody else has it.
+                unsafe {
+                    let ends = [block.as_ptr(), block.as_ptr().add(bytes - 1)];
+                    for (mark, end) in ends.into_iter().enumerate() {
+                        end.write(mark as u8 + 7);
+                    }
+                    std::thread::yield_now();
+                    assert_eq!([ends[0].read(), ends[1].read()], [7, 8]);
+                    release(block, bytes);
+                }
+                assert!(cached_bytes() <= OWN_BYTES + SHARED_BYTES);
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(work);
+            }
+        });
     }
 }

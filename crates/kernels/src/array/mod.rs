@@ -1,11 +1,12 @@
 //! [`Array`]: a dtype, a shape, strides and an offset over shared [`Storage`].
 
-mod cache;
+pub(crate) mod cache;
 mod shape;
 mod storage;
 mod strided;
 mod views;
 
+pub use cache::{cached_bytes, release_cached};
 pub use shape::{
     Dims, MAX_RANK, Strides, broadcast, contiguous_strides, element_count, normalize_axis, reach,
 };

@@ -6,12 +6,14 @@ use crate::array::{Array, Dims, Meta, Strides, element_count};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use instance::{Instance, root};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
 
 const OP: &str = "Program";
 /// Up to so many calls on values of so many elements a run takes about a microsecond.
 const SHORT_CALLS: usize = 2;
 const SHORT_ELEMENTS: usize = 1024;
+/// How often a run asks for an idle arena before it makes one of its own.
+const PATIENCE: usize = 1000;
 
 /// Where a value of the program lives.
 pub enum Place {
@@ -278,14 +280,28 @@ impl Program {
         around: impl Fn(usize, &dyn Fn() -> Result<()>) -> Result<()>,
     ) -> Result<Vec<Array>> {
         self.check_inputs(inputs)?;
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut instance = match idle {
+        let mut instance = match self.idle().and_then(|mut idle| idle.pop()) {
             Some(instance) => instance,
             None => Instance::new(self)?,
         };
         let result = instance.run(self, inputs, around);
         instance.release();
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(instance);
+        if let Some(mut idle) = self.idle() {
+            idle.push(instance);
+        }
         result
+    }
+
+    /// The idle arenas. `None` when they stay locked: in a forked child, by a thread that is not
+    /// there.
+    fn idle(&self) -> Option<MutexGuard<'_, Vec<Instance>>> {
+        for _ in 0..PATIENCE {
+            match self.idle.try_lock() {
+                Ok(guard) => return Some(guard),
+                Err(TryLockError::Poisoned(error)) => return Some(error.into_inner()),
+                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
+            }
+        }
+        None
     }
 }

@@ -32,6 +32,19 @@ fn set_num_threads(n: usize) -> PyResult<()> {
     Ok(())
 }
 
+/// Bytes of freed blocks that are kept for new arrays: those of all threads together, and those that
+/// the calling thread keeps for itself.
+#[pyfunction]
+fn cached_bytes() -> usize {
+    crate::array::cached_bytes()
+}
+
+/// Gives the freed blocks that are kept for all threads and for the calling one back to the system.
+#[pyfunction]
+fn release_cached() {
+    crate::array::release_cached();
+}
+
 /// The instruction set in use.
 #[pyfunction]
 fn isa() -> &'static str {
@@ -63,11 +76,18 @@ fn regenerated_table(py: Python<'_>, table: String) -> PyResult<String> {
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    // What is made once is made now: a child that is forked while a thread makes it would wait for it.
+    crate::array::cache::watch_forks();
+    crate::parallel::prepare();
+    crate::registry::names();
+    crate::simd::isa();
     m.add_class::<array::PyArray>()?;
     m.add_class::<kernel::PyKernel>()?;
     m.add_class::<program::PyProgram>()?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
+    m.add_function(wrap_pyfunction!(cached_bytes, m)?)?;
+    m.add_function(wrap_pyfunction!(release_cached, m)?)?;
     m.add_function(wrap_pyfunction!(isa, m)?)?;
     m.add_function(wrap_pyfunction!(foreign::register_kernel, m)?)?;
     m.add("COMPILED_ABI", crate::compiled::ABI)?;
