@@ -14,8 +14,10 @@ from onemodel_kernels._native import (
     Kernel,
     Program,
     __version__,
+    cached_bytes,
     get_num_threads,
     isa,
+    release_cached,
     set_num_threads,
 )
 
@@ -25,11 +27,13 @@ __all__ = [
     "Kernel",
     "Program",
     "__version__",
+    "cached_bytes",
     "errors",
     "get_num_threads",
     "isa",
+    "release_cached",
     "set_num_threads",
 ]
 
-INTERFACE_VERSION = (1, 2)
+INTERFACE_VERSION = (1, 3)
 """The version of the interface kernels.array: ``(major, minor)``, see :mod:`onemodel_kernels.interfaces`."""

@@ -79,8 +79,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     // What is made once is made now: a child that is forked while a thread makes it would wait for it.
     crate::array::cache::watch_forks();
     crate::parallel::prepare();
-    crate::registry::names();
-    crate::simd::isa();
+    let _ = (crate::registry::names(), crate::simd::isa());
     m.add_class::<array::PyArray>()?;
     m.add_class::<kernel::PyKernel>()?;
     m.add_class::<program::PyProgram>()?;
