@@ -66,6 +66,7 @@ FAMILIES = (
         ("norm_rows.rs",),
     ),
     Family("products", "Matrix products", ("gemm",)),
+    Family("attention", "Attention in fast mode", ("attention",)),
     Family("convolution", "Convolution", ("conv",)),
     Family("pooling", "Pooling", ("pool",)),
     Family("recurrent", "Recurrent layers", ("recurrent",)),

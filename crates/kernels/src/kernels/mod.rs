@@ -6,6 +6,7 @@ mod activation;
 mod activation_grad;
 mod along;
 mod arg_reduce;
+mod attention;
 mod batch_norm;
 mod binary;
 mod blocks;
@@ -51,6 +52,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     activation::KERNELS,
     activation_grad::KERNELS,
     arg_reduce::KERNELS,
+    attention::KERNELS,
     batch_norm::KERNELS,
     binary::KERNELS,
     cast::KERNELS,

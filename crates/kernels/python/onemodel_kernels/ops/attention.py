@@ -9,7 +9,7 @@ from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_kernels.ops import extents
 from onemodel_kernels.ops.products import CHAIN
 from onemodel_kernels.ops.reductions import ROWS
-from onemodel_kernels.ops.rules import operator, same
+from onemodel_kernels.ops.rules import OWN, operator, same
 from onemodel_kernels.ops.spec import (
     Call,
     Emitter,
@@ -50,6 +50,17 @@ def _attention(call: Call) -> list[TensorType]:
         (dtype, (batch, kv_heads, total, value_size)),
         (dtype, (batch, heads, length, total)),
     ]
+
+
+def _fused(call: Call) -> list[TensorType]:
+    dtype = call.agree()
+    q, k, v = call.shape(0), call.shape(1), call.shape(2)
+    if min(len(q), len(k), len(v)) < 2:
+        raise ShapeError(f"q, k and v need at least 2 axes, but their shapes are {q}, {k} and {v}")
+    extents.unify(q[-1], k[-1], f"the features of q {q} and k {k}")
+    extents.unify(k[-2], v[-2], f"the keys of k {k} and v {v}")
+    batch = extents.broadcast_shapes(q[:-2], k[:-2], v[:-2])
+    return [(dtype, (*batch, q[-2], v[-1]))]
 
 
 def _bias(
@@ -255,6 +266,18 @@ SPECS = [
         decompose=_emit_attention,
         determinism=CHAIN + " " + ROWS,
         doc="softmax(scale Q Kᵀ + mask) V; a query that may look nowhere gets zeros.",
+    ),
+    operator(
+        "FusedAttention",
+        "q k v mask?",
+        "y",
+        _fused,
+        {"scale": real(), "causal": integer(0)},
+        domain=OWN,
+        exact=False,
+        determinism="One order on every machine and for every number of threads, in tiles of keys "
+        "with a running maximum: not that of MatMul, Softmax and MatMul.",
+        doc="softmax(scale q kᵀ + mask) v, without the scores in memory; float32.",
     ),
     operator(
         "RotaryEmbedding",
