@@ -27,7 +27,7 @@ use std::sync::Arc;
 const NAME: &str = "FusedAttention";
 
 pub(crate) const KERNELS: &[Entry] =
-    &[Entry { name: NAME, build: |a| Ok(Arc::new(FusedAttention::new(a)?)) }];
+    &[Entry { name: "FusedAttention", build: |a| Ok(Arc::new(FusedAttention::new(a)?)) }];
 
 /// `y[…, i, :] = Σⱼ softmaxⱼ(scale q[…, i, :]·k[…, j, :] + mask[…, i, j]) v[…, j, :]` for (q, k, v,
 /// mask?) of f32, leading axes broadcast; `scale` is 1 / √D unless given. With `causal`, query i sees
