@@ -9,34 +9,51 @@ MISSING = {spec.kernel for spec in ops.all() if spec.kernel and not spec.in_shap
     Kernel.names()
 )
 
-#: Cases whose expected outputs nobody can reach: masks drawn by numpy's generator.
-UNREACHABLE = {
-    "test_training_dropout_default",
-    "test_training_dropout_default_mask",
-    "test_training_dropout",
-    "test_training_dropout_mask",
+#: Cases that fail, each for a reason that is not ours.
+FAILING = {
+    **dict.fromkeys(
+        (
+            "test_training_dropout_default",
+            "test_training_dropout_default_mask",
+            "test_training_dropout",
+            "test_training_dropout_mask",
+        ),
+        "the mask is drawn by numpy's generator",
+    ),
+    **dict.fromkeys(
+        (
+            "test_resize_downsample_scales_linear_align_corners",
+            "test_resize_downsample_scales_cubic_align_corners",
+        ),
+        "the expected values are those of the size before it is rounded down",
+    ),
+    **dict.fromkeys(
+        ("test_dft_inverse", "test_dft_inverse_opset19"),
+        "zero is expected where float32 leaves 2e-6",
+    ),
+    "test_attention_4d_causal_fp16_expanded": "two of 192 values are the next float16",
 }
 
 
 @pytest.mark.skipif(bool(MISSING), reason=f"this build lacks the kernels {sorted(MISSING)[:5]} …")
 @pytest.mark.parametrize(
-    ("group", "span", "at_least"),
+    ("group", "span", "cases"),
     [
-        ("core", "opset to 20", 935),
-        ("core", "opset 21 to 26", 505),
-        ("core", "opset from 27", 146),
-        ("float16 and float64", None, 90),
+        ("core", "opset to 20", 940),
+        ("core", "opset 21 to 26", 490),
+        ("core", "opset from 27", 50),
+        ("float16 and float64", None, 89),
     ],
 )
-def test_counts(group, span, at_least):
+def test_every_case_of_the_installed_onnx(group, span, cases):
+    """``cases`` is what the version with the fewest brings."""
     chosen = [
         case
         for case in suite.load()
-        if case.group == group
-        and (span is None or suite.span(case) == span)
-        and case.name not in UNREACHABLE
+        if case.group == group and (span is None or suite.span(case) == span)
     ]
+    assert len(chosen) >= cases
     results = [(case.name, *suite.run(case)) for case in chosen]
-    failed = [entry for entry in results if entry[1] != "pass"]
+    failed = [entry for entry in results if entry[1] != "pass" and entry[0] not in FAILING]
     shown = "\n".join(f"{name} {status}: {text[:160]}" for name, status, text in failed)
-    assert len(results) - len(failed) >= at_least, f"{len(failed)} of {len(results)} fail:\n{shown}"
+    assert not failed, f"{len(failed)} of {len(results)} fail:\n{shown}"
