@@ -186,9 +186,9 @@ class _Plan:
                 made += self._shape(node, source, region.orders[source])
                 continue
             made.append(node)
-            for value in node.outputs:
-                if value is not None and value in region.orders:
-                    made += self._enter(value, region)
+            entering = (v for v in node.outputs if v is not None and v in region.orders)
+            for value in entering:
+                made += self._enter(value, region)
         self.graph.nodes = made
 
     def _enter(self, value: Value, region: _Region) -> list[Node]:
