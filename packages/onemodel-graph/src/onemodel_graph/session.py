@@ -78,7 +78,7 @@ class Session:
         loaded = load(model)
         self._declared = loaded.graph
         _require_dtypes(loaded.graph)
-        self._context = Context()
+        self._context = Context(self._mode is ArithmeticMode.FAST)
         # Passes rely on what is checked here, and errors name the nodes of the file.
         prepared = prepare(loaded.graph)
         if optimise:

@@ -213,6 +213,7 @@ class _Eager:
     """The emitter that computes at once: its handles are arrays, and every output is asked for."""
 
     outputs = 1 << 16
+    fast = False
 
     def emit(self, operator: str, *inputs: Array | None, **attributes: Any) -> Any:
         spec = ops.get(operator)

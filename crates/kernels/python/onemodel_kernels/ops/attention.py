@@ -63,6 +63,33 @@ def _fused(call: Call) -> list[TensorType]:
     return [(dtype, (*batch, q[-2], v[-1]))]
 
 
+def _emit_fused(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
+    """The kernel, or elementary operators for other types and for masks that widen the scores."""
+    q, k, v, mask = (*inputs, None)[:4]
+    size = call.shape()[-1]
+    scale = (size or 1) ** -0.5 if call["scale"] is None else call["scale"]
+    types = [emit.type(value) for value in inputs if value is not None]
+    plain = all(dtype == "float32" and len(shape) > 1 for dtype, shape in types[:3])
+    if plain and mask is not None:
+        batch = extents.broadcast_shapes(*(shape[:-2] for _, shape in types[:3]))
+        scores = (*batch, call.shape(0)[-2], call.shape(1)[-2])
+        dtype, shape = types[3]
+        plain = dtype == "float32" and extents.broadcast_shapes(scores, shape) == scores
+    if plain:
+        return emit.kernel("FusedAttention", *inputs, scale=scale, causal=call["causal"])
+    dtype, shape = types[1]
+    turned = (*range(len(shape) - 2), len(shape) - 1, len(shape) - 2)
+    queries = emit.emit("Mul", q, emit.constant(scale, dtype))
+    scores = emit.emit("MatMul", queries, emit.emit("Transpose", k, perm=turned))
+    if mask is not None:
+        scores = emit.emit("Add", scores, mask)
+    if call["causal"]:
+        length, total = emit.type(scores)[1][-2:]
+        hidden = [[MINUS_INFINITY if j > i else 0.0 for j in range(total)] for i in range(length)]
+        scores = emit.emit("Add", scores, emit.constant(hidden, dtype))
+    return emit.emit("MatMul", emit.emit("Softmax", scores, axis=-1), v)
+
+
 def _bias(
     emit: Emitter, call: Call, dtype: str, mask: Any, lengths: Any, sizes: tuple[int, ...]
 ) -> Any:
@@ -149,6 +176,12 @@ def _emit_attention(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
         q, k, v = (emit.emit("Cast", part, to=inner) for part in (q, k, v))
         if mask is not None and emit.type(mask)[0] == dtype:
             mask = emit.emit("Cast", mask, to=inner)
+    plain = emit.outputs < 4 and not call["softcap"] and call["softmax_precision"] in (None, inner)
+    if emit.fast and inner == "float32" and plain:
+        bias = _bias(emit, call, inner, mask, lengths, (length, past + fresh, past))
+        result = emit.kernel("FusedAttention", q, k, v, bias, scale=scale, causal=0)
+        result = result if bias is None else _where_open(emit, bias, result)
+        return _joined(emit, call, result, dtype), *present
     turned = emit.emit("Transpose", emit.emit("Mul", k, root), perm=(0, 1, 3, 2))
     scores = emit.emit("MatMul", emit.emit("Mul", q, root), turned)
     shown = scores
@@ -168,21 +201,30 @@ def _emit_attention(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     weights = emit.emit("Softmax", scores, axis=-1)
     if wide:
         weights = emit.emit("Cast", weights, to=inner)
-    if bias is not None:
-        # A query that may look nowhere gets zeros and not NaN.
-        best = emit.emit("ReduceMax", bias, axes=(-1,), keepdims=1)
-        none = emit.emit("Equal", best, emit.constant(MINUS_INFINITY, inner))
-        weights = emit.emit("Where", none, emit.constant(0.0, inner), weights)
+    weights = weights if bias is None else _where_open(emit, bias, weights)
     shown = weights if mode == 3 else shown
     result = emit.emit("MatMul", weights, v)
-    if narrow:
-        result, shown = (emit.emit("Cast", part, to=dtype) for part in (result, shown))
-    if call.rank() == 3:
-        result = emit.emit("Transpose", result, perm=(0, 2, 1, 3))
-        result = emit.emit(
-            "Reshape", result, shape=(batch, length, heads * value_size), allowzero=1
-        )
-    return result, *present, shown
+    shown = emit.emit("Cast", shown, to=dtype) if narrow else shown
+    return _joined(emit, call, result, dtype), *present, shown
+
+
+def _where_open(emit: Emitter, bias: Any, value: Any) -> Any:
+    """Zeros and not NaN for a query that may look nowhere."""
+    dtype, _ = emit.type(value)
+    best = emit.emit("ReduceMax", bias, axes=(-1,), keepdims=1)
+    none = emit.emit("Equal", best, emit.constant(MINUS_INFINITY, dtype))
+    return emit.emit("Where", none, emit.constant(0.0, dtype), value)
+
+
+def _joined(emit: Emitter, call: Call, result: Any, dtype: str) -> Any:
+    """The heads side by side again where the inputs had them so, in the inputs' type."""
+    if emit.type(result)[0] != dtype:
+        result = emit.emit("Cast", result, to=dtype)
+    if call.rank() != 3:
+        return result
+    batch, heads, length, size = emit.type(result)[1]
+    result = emit.emit("Transpose", result, perm=(0, 2, 1, 3))
+    return emit.emit("Reshape", result, shape=(batch, length, heads * size), allowzero=1)
 
 
 def _emit_rotary(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
@@ -274,6 +316,8 @@ SPECS = [
         _fused,
         {"scale": real(), "causal": integer(0)},
         domain=OWN,
+        kernel="FusedAttention",
+        decompose=_emit_fused,
         exact=False,
         determinism="One order on every machine and for every number of threads, in tiles of keys "
         "with a running maximum: not that of MatMul, Softmax and MatMul.",

@@ -133,9 +133,11 @@ class Emitter(Protocol):
 
     Attributes:
         outputs: How many outputs of the operator that is being decomposed are asked for.
+        fast: Whether kernels that are not exact may be used.
     """
 
     outputs: int
+    fast: bool
 
     def emit(self, operator: str, *inputs: Any, **attributes: Any) -> Any:
         """Adds an operator by its spec's name; one handle, or a tuple when it declares several

@@ -84,6 +84,9 @@ def _rank(matcher: Matcher, node: Node, found: dict[Value, int]) -> int | None:
     if name in BROADCAST:
         whole = [rank for rank in known if rank is not None]
         return max(whole) if len(whole) == len(known) else None
+    if name == "MatMul":
+        sure = [rank for rank in known if rank is not None and rank > 1]
+        return max(sure) if len(sure) == 2 else None
     if name in ("Conv", "ConvTranspose"):
         return known[1] if len(known) > 1 else None
     if name == "Reshape":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onemodel_graph.ir import Graph, Node
 from onemodel_graph.passes import (
+    attention_recognition,
     batch_norm_folding,
     bias_fusion,
     cast_removal,
@@ -33,6 +34,7 @@ PASSES: tuple[Pass, ...] = (
     gelu_recognition.PASS,
     layer_norm_recognition.PASS,
     rms_norm_recognition.PASS,
+    attention_recognition.PASS,
     dead_nodes.PASS,
     batch_norm_folding.PASS,
     bias_fusion.PASS,

@@ -19,9 +19,14 @@ SIZED = frozenset({
 
 
 class Context:
-    """Caches by content, shared by every plan of a session and safe to use from many threads."""
+    """Caches by content, shared by every plan of a session and safe to use from many threads.
 
-    def __init__(self) -> None:
+    Args:
+        fast: Whether plans may use kernels that are not exact.
+    """
+
+    def __init__(self, fast: bool = False) -> None:
+        self.fast = fast
         self.lock = threading.RLock()
         self._kernels: dict[Any, Kernel] = {}
         self._bound: dict[Any, Kernel] = {}

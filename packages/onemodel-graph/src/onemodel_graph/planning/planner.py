@@ -45,6 +45,7 @@ class Planner:
         bindings: What is known of each value of the graph.
         lasting: Every input of the node that is being planned is permanent.
         outputs: How many outputs of the operator that is being decomposed are asked for.
+        fast: Whether kernels that are not exact may be used.
     """
 
     def __init__(self, context: Context) -> None:
@@ -54,6 +55,7 @@ class Planner:
         self.bindings: dict[Any, Any] = {}
         self.lasting = False
         self.outputs = ALL
+        self.fast = context.fast
 
     def type(self, handle: Slot) -> tuple[str, Shape]:
         """The dtype and shape of a slot."""
