@@ -316,7 +316,6 @@ SPECS = [
         _fused,
         {"scale": real(), "causal": integer(0)},
         domain=OWN,
-        kernel="FusedAttention",
         decompose=_emit_fused,
         exact=False,
         determinism="One order on every machine and for every number of threads, in tiles of keys "
