@@ -11,6 +11,7 @@ from typing import Any
 
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError, ShapeError
+from onemodel_kernels.forking import new_in_child
 from onemodel_tensors import recording
 from onemodel_tensors.devices import require_cpu
 from onemodel_tensors.dtypes import FLOATING, dtype_of, get_default_dtype
@@ -50,7 +51,7 @@ class Generator:
     """
 
     def __init__(self, seed: int = 0) -> None:
-        self._lock = threading.Lock()
+        self._lock = new_in_child(threading.Lock())
         self._seed = int(seed) % _SEEDS
         self._counter = 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +26,6 @@ class Context:
 
     def __init__(self, fast: bool = False) -> None:
         self.fast = fast
-        self.lock = threading.RLock()
         self._kernels: dict[Any, Kernel] = {}
         self._bound: dict[Any, Kernel] = {}
         self._folded: dict[Any, tuple[Slot, ...]] = {}

@@ -23,6 +23,7 @@ from onemodel_graph.planning.slot import SIZES, Items, Known, Slot, constant, fl
 from onemodel_graph.planning.steps import Alias, Expansion, Prepared, Step
 from onemodel_kernels import Array, Program
 from onemodel_kernels.errors import AttributeValueError, OneModelError, ShapeError
+from onemodel_kernels.forking import new_in_child
 
 CONTINUATIONS = 32
 """Continuations kept for each segment; the least recently used goes first."""
@@ -102,7 +103,7 @@ class Planned:
         self.plans: OrderedDict[Any, Segment] = OrderedDict()
         self._last: tuple[Any, Segment | None] = (None, None)
         self.recent: Program | None = None
-        self._lock = threading.Lock()
+        self._lock = new_in_child(threading.Lock())
         self._base: Environment = dict(outer or {})
         for name, array in prepared.graph.initializers.items():
             self._base[prepared.graph.values[name]] = constant(array, True)
