@@ -247,7 +247,8 @@ def test_an_audit_that_did_not_happen_is_no_clean_one(
     skipped = {"name": "onnx", "skip_reason": "not found"}
     known = {"name": "a", "version": "1", "vulns": [{"id": "X-1", "fix_versions": ["2"]}]}
     assert tool.audit.verdict([clean]) == []
-    assert "1 packages audited" in capsys.readouterr().out
-    assert tool.audit.verdict([clean, skipped])[0].startswith("1 of 2 packages were not audited")
+    assert "checked: 1 of 1 packages, 0 known vuln" in capsys.readouterr().out
+    assert tool.audit.verdict([clean, skipped])[0].startswith("NOT checked: 1 packages")
+    assert "checked: 1 of 2 packages" in capsys.readouterr().out
     assert tool.audit.verdict([known]) == ["a 1: X-1, fixed in ['2']"]
     assert tool.audit.pinned("a==1 ; python_version < '3'\nb==2\n") == ["b==2"]
