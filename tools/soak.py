@@ -5,7 +5,8 @@
 Each round makes a model, trains it for a step with two thread counts, traces it, saves and loads it in
 both formats, and runs sessions in both modes from up to 16 Python threads at once, with kernels on
 one to four threads. Every result must have the bits of the first run of its input. Between rounds
-the resident memory is measured; after a warm-up it may not grow.
+the resident memory is measured, without the freed blocks that are kept up to a bound; after a warm-up
+it may not grow.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pathlib import Path
 
 import onemodel_tensors as om
 from onemodel_graph import ArithmeticMode, Session, load
-from onemodel_kernels import get_num_threads, set_num_threads
+from onemodel_kernels import get_num_threads, release_cached, set_num_threads
 from onemodel_training import (
     GELU,
     LSTM,
@@ -48,9 +49,9 @@ from onemodel_training import (
 PAGE = os.sysconf("SC_PAGE_SIZE")
 WARM_UP = 0.25
 """The part of the time after which memory counts: allocators and caches have their size by then."""
-GROWTH = 256 << 20
-"""Bytes that the median may grow from the second quarter to the last: what a thread's cache of freed
-blocks may come to hold. A leak of one model or of one array for each run passes it in minutes."""
+GROWTH = 32 << 20
+"""Bytes that the median may grow from the second quarter to the last: what the pool's threads may come
+to keep for themselves. A leak of one model or of one array for each run passes it in minutes."""
 JUDGED_FROM = 5.0
 """Minutes from which on growth is judged; before, caches fill."""
 
@@ -193,8 +194,9 @@ def hammer(
 
 
 def resident() -> int:
-    """Resident bytes of this process, without free memory that the C library keeps for its threads."""
+    """Resident bytes of this process, without free memory that is kept for new arrays or threads."""
     gc.collect()
+    release_cached()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

@@ -94,7 +94,7 @@ impl Drop for Blocks {
         for block in &self.blocks {
             // SAFETY: blocks of a bin were allocated with their class's size, and nobody else has
             // them.
-            unsafe { dealloc(block.as_ptr(), layout(class_bytes(self.class))) };
+            unsafe { to_system(block.as_ptr(), class_bytes(self.class)) };
         }
     }
 }
@@ -215,6 +215,40 @@ fn layout(bytes: usize) -> Layout {
     unsafe { Layout::from_size_align_unchecked(bytes.max(1), ALIGNMENT) }
 }
 
+/// Whether a block is mapped by itself. The C library maps the first large blocks too, but once one
+/// is freed it cuts the next from the pools of its threads, where small blocks behind them keep the
+/// memory from going back: a process that makes models of ever other sizes grew without end.
+const fn mapped(bytes: usize) -> bool {
+    cfg!(unix) && bytes > OWN_BLOCK
+}
+
+/// Memory of the system; null when it refuses.
+fn from_system(bytes: usize, zeroed: bool) -> *mut u8 {
+    #[cfg(unix)]
+    if mapped(bytes) {
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: a new mapping at a place of the system's choice; its bytes are zero.
+        let block = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
+        return if block == libc::MAP_FAILED { std::ptr::null_mut() } else { block.cast() };
+    }
+    // SAFETY: the layout's size is not zero.
+    unsafe { if zeroed { alloc_zeroed(layout(bytes)) } else { alloc(layout(bytes)) } }
+}
+
+/// # Safety
+/// `block` came from `from_system` with the same `bytes` and is not used afterwards.
+unsafe fn to_system(block: *mut u8, bytes: usize) {
+    #[cfg(unix)]
+    if mapped(bytes) {
+        // SAFETY: a whole mapping of this size.
+        unsafe { libc::munmap(block.cast(), bytes) };
+        return;
+    }
+    // SAFETY: allocated with this layout.
+    unsafe { dealloc(block, layout(bytes)) }
+}
+
 fn take(class: usize) -> Option<NonNull<u8>> {
     if class_bytes(class) <= OWN_BLOCK {
         let own = OWN.try_with(|own| own.try_borrow_mut().ok()?.0.take(class));
@@ -236,13 +270,11 @@ pub(crate) fn allocate(bytes: usize, zeroed: bool) -> *mut u8 {
         }
         return block.as_ptr();
     }
-    let whole = layout(class.map_or(bytes, class_bytes));
-    // SAFETY: the layout's size is not zero.
-    let system = || unsafe { if zeroed { alloc_zeroed(whole) } else { alloc(whole) } };
-    let first = system();
+    let whole = class.map_or(bytes, class_bytes);
+    let first = from_system(whole, zeroed);
     if first.is_null() {
         release_cached();
-        return system();
+        return from_system(whole, zeroed);
     }
     first
 }
@@ -269,8 +301,8 @@ pub(crate) unsafe fn release(block: NonNull<u8>, bytes: usize) {
             return;
         }
     }
-    // SAFETY: allocated with this layout.
-    unsafe { dealloc(block.as_ptr(), layout(class.map_or(bytes, class_bytes))) };
+    // SAFETY: allocated with this size.
+    unsafe { to_system(block.as_ptr(), class.map_or(bytes, class_bytes)) };
 }
 
 #[cfg(test)]
@@ -307,8 +339,7 @@ mod tests {
     }
 
     fn block_of(class: usize) -> NonNull<u8> {
-        // SAFETY: the layout's size is not zero.
-        NonNull::new(unsafe { alloc(layout(class_bytes(class))) }).unwrap()
+        NonNull::new(from_system(class_bytes(class), false)).unwrap()
     }
 
     #[test]
