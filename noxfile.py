@@ -448,13 +448,14 @@ def conformance(session: nox.Session) -> None:
 
 @nox.session
 def distributions(session: nox.Session) -> None:
-    """Wheels and sdists of every package: contents, size, tags; each sdist builds its wheel alone."""
+    """Wheels and sdists of every package: contents, size, tags; each sdist installs and imports."""
     session.install(*BUILD_REQUIREMENTS, "--constraint", CONSTRAINTS)
     folder = session.create_tmp()
-    names = session.posargs or EVERY_NAME
+    names = closure(session.posargs or EVERY_NAME)
     session.run(
-        "python", "tools/check_distribution.py", "--build", folder, *names, env=environment()
-    )
+        "python", "tools/check_distribution.py", "--build", folder, "--install", *names,
+        env=environment(),
+    )  # fmt: skip
 
 
 @nox.session

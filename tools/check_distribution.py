@@ -1,10 +1,13 @@
 """Checks what is in wheels and sdists, and that each sdist builds the wheel by itself.
 
     python tools/check_distribution.py --build DIR graph     build both of a package, and check them
+    python tools/check_distribution.py --build DIR --install kernels graph     and install the sdists
     python tools/check_distribution.py WHEEL_OR_SDIST...     check files
 
 A wheel holds the package, its type marker and its licence and nothing else; the native wheel carries
-the stable ABI of the oldest Python and only symbols of a manylinux policy.
+the stable ABI of the oldest Python and only symbols of a manylinux policy. With ``--install`` each
+sdist is installed in an empty environment, with wheels of its siblings that were built before it, and
+all of its modules are imported there.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ import re
 import subprocess
 import sys
 import tarfile
+import tempfile
+import venv
 import zipfile
+from collections.abc import Iterable
 from email.parser import Parser
 from pathlib import Path
 
-from distributions import PACKAGES, PYTHONS, ROOT, Package
+from distributions import PACKAGES, PYTHONS, ROOT, Package, closure
 
 NATIVE = "kernels"
 GLIBC_LIMIT = (2, 34)
@@ -145,10 +151,37 @@ def build(package: Package, folder: Path, *settings: str) -> list[Path]:
     return sorted(folder.glob(f"{package.module}-*"))
 
 
+def install_problems(file: Path, wheels: Iterable[Path]) -> list[str]:
+    """Installs a wheel or an sdist in an empty environment and imports every public module.
+
+    ``wheels`` are those of its siblings; all else that it declares comes from the index.
+    """
+    package = package_of(file)
+    needed = closure((package.name,))
+    siblings = [str(wheel) for wheel in wheels if package_of(wheel).name in needed[:-1]]
+    with tempfile.TemporaryDirectory() as folder:
+        venv.create(Path(folder) / "venv", with_pip=True)
+        python = (
+            Path(folder) / "venv" / ("Scripts" if sys.platform == "win32" else "bin") / "python"
+        )
+        command = [str(python), "-m", "pip", "install", "--quiet", *siblings, str(file)]
+        if subprocess.run(command, check=False).returncode:
+            return [f"{file.name}: it does not install"]
+        absent = [other.module for other in PACKAGES.values() if other.name not in needed]
+        script = str(ROOT / "tools" / "import_public_modules.py")
+        lists = ["--absent", *absent, "--of-extras", *package.of_extras]
+        command = [str(python), "-W", "error", "-P", script, package.module, *lists]
+        if subprocess.run(command, cwd=folder, check=False).returncode:
+            return [f"{file.name}: a module does not import: see above"]
+    print(f"{file.name}: installs alone and imports")
+    return []
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Build if asked, and check: 1 with one line for each problem."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--build", metavar="DIR", type=Path, help="build packages into this folder")
+    parser.add_argument("--install", action="store_true", help="install the sdists and import")
     parser.add_argument("names", nargs="+", help="packages to build, or files to check")
     options = parser.parse_args(arguments)
     if options.build is not None:
@@ -156,6 +189,10 @@ def main(arguments: list[str] | None = None) -> int:
     else:
         files = [Path(name) for name in options.names]
     found = [line for file in files for line in problems(file)]
+    if options.install:
+        wheels = [file for file in files if file.suffix == ".whl"]
+        sdists = [file for file in files if file.suffix == ".gz"]
+        found += [line for file in sdists for line in install_problems(file, wheels)]
     for line in found:
         print(line, file=sys.stderr)
     return 1 if found else 0

@@ -15,7 +15,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import venv
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -134,31 +133,20 @@ def built(release: Release) -> list[str]:
 
 
 def installed_alone(release: Release) -> list[str]:
-    """In an empty environment the wheel installs with its declared needs, and all of it imports."""
-    package = release.package
-    siblings = closure((package.name,))[:-1]
+    """In an empty environment the wheel installs with its declared needs, and so does the sdist."""
+    siblings = closure((release.package.name,))[:-1]
     with tempfile.TemporaryDirectory() as folder:
-        environment, shelf = Path(folder) / "venv", Path(folder) / "siblings"
-        venv.create(environment, with_pip=True)
-        python = environment / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-        wheels = [file for file in release.files if file.suffix == ".whl"]
         for name in siblings:
             sources = str(release.root / PACKAGES[name].folder)
-            pip = [str(python), "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
-            if subprocess.run([*pip, str(shelf), sources], check=False).returncode:
+            pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
+            if subprocess.run([*pip, folder, sources], check=False).returncode:
                 return [f"{name}: no wheel could be built"]
-        wheels += sorted(shelf.glob("*.whl"))
-        pip = [str(python), "-m", "pip", "install", "--quiet", *map(str, wheels)]
-        if subprocess.run(pip, check=False).returncode:
-            return ["the wheel does not install"]
-        absent = [other.module for other in PACKAGES.values() if other.name not in siblings]
-        absent.remove(package.module)
-        script = str(release.root / "tools" / "import_public_modules.py")
-        lists = ["--absent", *absent, "--of-extras", *package.of_extras]
-        command = [str(python), "-W", "error", "-P", script, package.module, *lists]
-        if subprocess.run(command, cwd=folder, check=False).returncode:
-            return ["a module does not import: see above"]
-    return []
+        wheels = sorted(Path(folder).glob("*.whl"))
+        return [
+            line
+            for file in release.files
+            for line in check_distribution.install_problems(file, wheels)
+        ]
 
 
 Check = Callable[[Release], list[str]]
@@ -170,7 +158,7 @@ CHECKLIST: tuple[tuple[str, Check], ...] = (
     ("the lock is complete", locked_versions),
     ("the sessions are green", sessions),
     ("the sdist builds the wheel, and both are as they should be", built),
-    ("the wheel installs alone and imports", installed_alone),
+    ("wheel and sdist install alone and import", installed_alone),
 )
 
 
