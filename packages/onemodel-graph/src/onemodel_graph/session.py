@@ -11,6 +11,7 @@ from typing import Any
 from onemodel_graph.guards import bind, guards_of
 from onemodel_graph.ir import Graph, Model, Value
 from onemodel_graph.loading import load
+from onemodel_graph.narrow import held, resolve, shown
 from onemodel_graph.passes import optimise
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
 from onemodel_graph.planning.context import Context
@@ -20,6 +21,7 @@ from onemodel_graph.planning.steps import Prepared, prepare
 from onemodel_graph.profile import Profile
 from onemodel_kernels import Array, set_num_threads
 from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError, UnsupportedError
+from onemodel_kernels.ops.narrow import HELD
 
 PLANS = 64
 """Input signatures for which a session keeps plans."""
@@ -78,11 +80,13 @@ class Session:
         loaded = load(model)
         self._declared = loaded.graph
         _require_dtypes(loaded.graph)
+        graph, self._narrow = resolve(loaded.graph)
+        self._plain = not any(self._narrow)
         self._context = Context(self._mode is ArithmeticMode.FAST)
         # Passes rely on what is checked here, and errors name the nodes of the file.
-        prepared = prepare(loaded.graph)
+        prepared = prepare(graph)
         if optimise:
-            prepared = prepare(_optimised(loaded.graph, self._mode))
+            prepared = prepare(_optimised(graph, self._mode))
         if self._mode is ArithmeticMode.EXACT:
             _require_exact(prepared)
         self._planned = Planned(prepared, self._context, capacity=plans)
@@ -141,18 +145,26 @@ class Session:
             input.
             OneModelError: naming the node, the operator, the values and their shapes.
         """
-        if len(inputs) == 1 and not named and type(inputs[0]) is dict:
+        if self._plain and len(inputs) == 1 and not named and type(inputs[0]) is dict:
             program = self._planned.recent
             made = None if program is None else program.run_named(inputs[0], self._names)
             if made is not None:
                 return made
-        return [
+        made = [
             entry.numpy() if type(entry) is Array else _numpy(entry)
             for entry in self.run_arrays(*inputs, **named)
         ]
+        if self._plain:
+            return made
+        pairs = zip(made, self._narrow, strict=True)
+        return [entry if name is None else shown(entry, name) for entry, name in pairs]
 
     def run_arrays(self, *inputs: Any, **named: Any) -> list[Any]:
-        """As :meth:`run`, with ``Array`` outputs."""
+        """As :meth:`run`, with ``Array`` outputs.
+
+        Numbers of 8 bits or fewer, of which numpy has no types, stand in ``int8``, ``uint8`` or
+        ``float32`` arrays here.
+        """
         values = self._values(inputs, named)
         segment = self._planned.first(values, self._check)
         if segment.direct:
@@ -201,7 +213,7 @@ class Session:
         for value, dtype, name in zip(given, self._dtypes, names, strict=True):
             array = value if type(value) is Array else _convert(value, dtype, name)
             if type(array) is Array:
-                if array.dtype != dtype:
+                if array.dtype != dtype and (dtype is None or array.dtype != HELD.get(dtype)):
                     _require_dtype(array, dtype, name)
                 if not array.is_contiguous:
                     array = array.contiguous()
@@ -232,7 +244,7 @@ class Session:
 
 
 def _require_dtypes(graph: Graph) -> None:
-    known = {*SIZES, "sequence", "optional", None}
+    known = {*SIZES, *HELD, "sequence", "optional", None}
     wrong = [repr(value) for value in graph.inputs if value.dtype not in known]
     if wrong:
         raise UnsupportedError(
@@ -269,6 +281,8 @@ def _require_dtype(array: Array, dtype: str | None, name: str) -> None:
 
 
 def _convert(given: Any, dtype: str | None, name: str) -> Any:
+    if dtype in HELD:
+        return _narrow(given, dtype, name)
     numpy: Any = sys.modules.get("numpy")
     if numpy is not None and type(given) is numpy.ndarray:
         return _from_numpy(given, name)
@@ -294,6 +308,14 @@ def _convert(given: Any, dtype: str | None, name: str) -> Any:
             f"input {name!r}: {type(given).__name__} is not an array: {error}"
         ) from None
     return _from_numpy(array, name)
+
+
+def _narrow(given: Any, dtype: str, name: str) -> Array:
+    """The numbers of a narrow input, an array of ml_dtypes."""
+    import numpy
+
+    array: Array = Array.from_numpy(held(numpy.asarray(given), dtype, f"input {name!r}"))
+    return array
 
 
 def _from_numpy(given: Any, name: str) -> Array:

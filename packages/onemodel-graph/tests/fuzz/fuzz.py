@@ -74,7 +74,8 @@ class Worker:
         assert self.process.stdout is not None
         end = time.monotonic() + seconds
         while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.process.stdout], [], [], end - time.monotonic())
+            left = max(end - time.monotonic(), 0.0)
+            ready, _, _ = select.select([self.process.stdout], [], [], left)
             if not ready:
                 return None
             part = self.process.stdout.read1(1 << 16)

@@ -38,6 +38,7 @@ FAMILIES = (
     "normalization",
     "recurrent",
     "quantization",
+    "narrow",
     "attention",
     "linear_attention",
     "signal",

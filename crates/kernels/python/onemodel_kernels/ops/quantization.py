@@ -7,6 +7,9 @@ from typing import Any
 
 from onemodel_kernels.errors import DtypeError, ShapeError
 from onemodel_kernels.ops.convolution import WINDOW, conv_type, prepare_conv
+from onemodel_kernels.ops.narrow import FLOATS as NARROW_FLOATS
+from onemodel_kernels.ops.narrow import HELD, to_grid
+from onemodel_kernels.ops.narrow import INTEGERS as NARROW_INTEGERS
 from onemodel_kernels.ops.products import matmul_shape
 from onemodel_kernels.ops.rules import operator
 from onemodel_kernels.ops.spec import Call, Emitter, TensorType, dtype_name, integer, normalise_axis
@@ -16,15 +19,26 @@ RANGES = {
     "int8": (-128, 127),
     "uint16": (0, 65535),
     "int16": (-32768, 32767),
+    **NARROW_INTEGERS,
 }
 INTEGER_SUMS = "Integer sums are exact; rescaling is one division or product and one rounding."
 
 
 def _quantised(call: Call) -> list[TensorType]:
-    dtype = call.dtypes[2] if call.has(2) else call["output_dtype"] or "uint8"
-    if dtype not in RANGES:
-        raise DtypeError(f"the result's type must be one of {', '.join(RANGES)}, not {dtype}")
-    return [(dtype, call.shape())]
+    dtype = _target(call)
+    if dtype not in RANGES and dtype not in NARROW_FLOATS:
+        allowed = ", ".join([*RANGES, *NARROW_FLOATS])
+        raise DtypeError(f"the result's type must be one of {allowed}, not {dtype}")
+    return [(HELD.get(dtype, dtype), call.shape())]
+
+
+def _target(call: Call) -> str:
+    """The type that QuantizeLinear gives; the zero point of a narrow one is held in another type."""
+    given: str | None = call["output_dtype"]
+    if given in HELD:
+        return given
+    zero = call.dtypes[2] if call.has(2) else None
+    return zero or given or "uint8"
 
 
 def _dequantised(call: Call) -> list[TensorType]:
@@ -61,12 +75,13 @@ def saturate(emit: Emitter, value: Any, zero: Any, dtype: str) -> Any:
     if zero is not None:
         rounded = emit.emit("Add", rounded, emit.emit("Cast", zero, to="float32"))
     clipped = emit.emit("Clip", rounded, min=float(low), max=float(high))
-    return emit.emit("Cast", clipped, to=dtype)
+    return emit.emit("Cast", clipped, to=HELD.get(dtype, dtype))
 
 
 def _emit_quantise(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     x, scale, zero = (*inputs, None)[:3]
-    dtype = _quantised(call)[0][0]
+    _quantised(call)
+    dtype = _target(call)
     shape, axis, block = call.shape(), call["axis"], call["block_size"] or 0
     wide = emit.emit("Cast", x, to="float32") if call.dtype() != "float32" else x
     if emit.type(scale)[0] != "float32":
@@ -74,18 +89,23 @@ def _emit_quantise(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     quotient = emit.emit("Div", wide, spread(emit, scale, shape, axis, block))
     if zero is not None:
         zero = spread(emit, zero, shape, axis, block)
-    return saturate(emit, quotient, zero, dtype)
+    if dtype not in NARROW_FLOATS:
+        return saturate(emit, quotient, zero, dtype)
+    shifted = quotient if zero is None else emit.emit("Add", quotient, zero)
+    return to_grid(emit, shifted, dtype, bool(call["saturate"]))
 
 
 def _emit_dequantise(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     x, scale, zero = (*inputs, None)[:3]
     shape, axis, block = call.shape(), call["axis"], call["block_size"] or 0
     dtype = call.dtype(1)
-    whole = emit.emit("Cast", x, to="int32") if call.dtype() != "int32" else x
+    # Narrow floating-point numbers are held in float32; integers are subtracted as such.
+    inner = "float32" if call.dtype() == "float32" else "int32"
+    whole = emit.emit("Cast", x, to=inner) if call.dtype() != inner else x
     if zero is not None:
-        zero = emit.emit("Cast", spread(emit, zero, shape, axis, block), to="int32")
+        zero = emit.emit("Cast", spread(emit, zero, shape, axis, block), to=inner)
         whole = emit.emit("Sub", whole, zero)
-    wide = emit.emit("Cast", whole, to=dtype)
+    wide = whole if dtype == inner else emit.emit("Cast", whole, to=dtype)
     result = emit.emit("Mul", wide, spread(emit, scale, shape, axis, block))
     target = call["output_dtype"]
     return result if target in (None, dtype) else emit.emit("Cast", result, to=target)

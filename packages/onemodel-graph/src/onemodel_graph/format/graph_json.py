@@ -13,7 +13,8 @@ from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_kernels import Array
-from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.errors import AttributeValueError, UnsupportedError
+from onemodel_kernels.ops.narrow import HELD
 
 DEPTH = 64
 """Bodies inside each other beyond this are refused."""
@@ -23,6 +24,11 @@ def write_graph(graph: Graph, tensors: dict[str, Array], prefix: str = "") -> di
     """The JSON tree of a graph; its arrays are added to ``tensors``, by the keys that the tree has."""
     initializers = []
     for name, array in graph.initializers.items():
+        dtype = graph.values[name].dtype
+        if dtype in HELD:
+            raise UnsupportedError(
+                f"initializer {name!r}: format v1 does not hold {dtype}; save the model as ONNX"
+            )
         initializers.append([name, _keep(tensors, prefix + name, array)])
     nodes = []
     for index, node in enumerate(graph.nodes):

@@ -160,7 +160,8 @@ class _Importer:
         raw = self.raw if self.depth == 1 else None
         for index, tensor in enumerate(proto.initializer):
             array = to_array(tensor, self.external, None if raw is None else raw.read(index))
-            value = Value(scope.prefix + tensor.name, array.dtype, tuple(array.shape))
+            dtype = dtype_name(tensor.data_type)
+            value = Value(scope.prefix + tensor.name, dtype, tuple(array.shape))
             if value.name in graph.initializers:
                 raise AttributeValueError(f"the initializer {tensor.name!r} is there twice")
             graph.initializers[value.name] = array
@@ -250,6 +251,11 @@ class _Importer:
                 value.dtype, value.shape = typed.dtype, typed.shape
             scope.write(name, value, shown)
             outputs.append(value)
+        if proto.op_type == "Constant" and not domain:
+            kinds = [a.t.data_type for a in proto.attribute if a.type == AttributeProto.TENSOR]
+            for value, kind in zip(outputs, kinds, strict=False):
+                if value is not None:
+                    value.dtype = dtype_name(kind)
         return Node(domain, proto.op_type, inputs, outputs, attributes, scope.prefix + proto.name)
 
     def attribute(self, proto: AttributeProto, name: str, scope: _Scope, shown: str) -> Any:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import array
+import math
 import mmap
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from onemodel_graph.narrow import BITS, packed, packed_size, unpacked
 from onemodel_graph.onnx_io.types import ARRAYS, dtype_name, dtype_number
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, BoundsError, ShapeError, UnsupportedError
@@ -114,6 +116,8 @@ def to_array(tensor: TensorProto, external: ExternalData, raw: bytes | None = No
     shape = tuple(tensor.dims)
     if any(extent < 0 for extent in shape):
         raise ShapeError(f"{where}: its shape {shape} has a negative extent")
+    if dtype in BITS:
+        return _narrow(tensor, external, raw, dtype, shape, where)
     if dtype not in ARRAYS:
         raise UnsupportedError(f"{where}: elements of type {dtype} are not supported")
     elements = 1
@@ -138,13 +142,45 @@ def to_array(tensor: TensorProto, external: ExternalData, raw: bytes | None = No
     return Array.from_buffer(packed.tobytes(), dtype, shape)
 
 
-def to_proto(values: Array, name: str) -> TensorProto:
-    """A tensor with the array's elements as raw data."""
+def _narrow(
+    tensor: TensorProto,
+    external: ExternalData,
+    raw: bytes | None,
+    dtype: str,
+    shape: tuple[int, ...],
+    where: str,
+) -> Array:
+    """The numbers of elements of 8 bits or fewer: raw, beside the model, or a byte in each int32."""
+    size = packed_size(dtype, math.prod(shape))
+    if tensor.data_location == tensor.EXTERNAL:
+        data: Any = external.read(tensor, "uint8", (size,), size)
+    elif raw is not None or tensor.HasField("raw_data"):
+        data = tensor.raw_data if raw is None else raw
+    else:
+        data = bytes(number & 255 for number in tensor.int32_data)
+    try:
+        return unpacked(bytes(data), dtype, shape)
+    except ShapeError as error:
+        raise ShapeError(f"{where}: {error}") from None
+
+
+def stored_bytes(values: Array, dtype: str | None = None) -> bytes:
+    """The elements as ONNX stores them.
+
+    Args:
+        values: The array.
+        dtype: The element type, where it is one of 8 bits or fewer that the array holds.
+    """
+    return packed(values, dtype) if dtype in BITS else values.tobytes()
+
+
+def to_proto(values: Array, name: str, dtype: str | None = None) -> TensorProto:
+    """A tensor with the array's elements as raw data; ``dtype`` as in :func:`stored_bytes`."""
     from onemodel_graph.onnx_io.messages import TensorProto
 
     return TensorProto(
         dims=values.shape,
-        data_type=dtype_number(values.dtype),
+        data_type=dtype_number(dtype if dtype in BITS else values.dtype),
         name=name,
-        raw_data=values.tobytes(),
+        raw_data=stored_bytes(values, dtype),
     )

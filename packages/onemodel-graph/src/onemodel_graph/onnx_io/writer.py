@@ -21,8 +21,9 @@ from onnx import (
 )
 
 from onemodel_graph.ir import Graph, Model, Node, Value
+from onemodel_graph.narrow import BITS, packed_size
 from onemodel_graph.onnx_io.functions import functions_of
-from onemodel_graph.onnx_io.tensors import to_proto
+from onemodel_graph.onnx_io.tensors import stored_bytes, to_proto
 from onemodel_graph.onnx_io.types import dtype_number
 from onemodel_kernels import Array, ops
 from onemodel_kernels.errors import AttributeValueError, UnsupportedError
@@ -108,24 +109,27 @@ def _with_external_data(
     places = []
     for name, array in arrays.items():
         offset = -(-offset // ALIGNMENT) * ALIGNMENT
+        dtype = graph.values[name].dtype
+        length = packed_size(dtype, array.size) if dtype in BITS else array.nbytes
         tensor = TensorProto(
             dims=array.shape,
-            data_type=dtype_number(array.dtype),
+            data_type=dtype_number(dtype if dtype in BITS else array.dtype),
             name=name,
             data_location=TensorProto.EXTERNAL,
         )
-        for key, text in (("location", location), ("offset", offset), ("length", array.nbytes)):
+        for key, text in (("location", location), ("offset", offset), ("length", length)):
             tensor.external_data.add(key=key, value=str(text))
         proto.graph.initializer.append(tensor)
-        places.append((offset, array))
-        offset += array.nbytes
+        places.append((offset, array, dtype))
+        offset += length
 
     def chunks() -> Iterable[bytes]:
         at = 0
-        for start, array in places:
+        for start, array, dtype in places:
             yield b"\0" * (start - at)
-            yield array.tobytes()
-            at = start + array.nbytes
+            data = stored_bytes(array, dtype)
+            yield data
+            at = start + len(data)
 
     return proto, chunks()
 
@@ -143,7 +147,7 @@ def _graph(graph: Graph) -> GraphProto:
     for node in graph.nodes:
         proto.node.append(_node(node, graph.opset))
     for name, array in graph.initializers.items():
-        proto.initializer.append(to_proto(array, name))
+        proto.initializer.append(to_proto(array, name, graph.values[name].dtype))
     proto.input.extend(_info(value) for value in graph.inputs)
     proto.output.extend(_info(value) for value in graph.outputs)
     return proto
@@ -185,7 +189,8 @@ def _attribute(name: str, value: Any, kind: str | None, node: Node) -> Attribute
         proto.g.CopyFrom(_graph(value))
         proto.type = AttributeProto.GRAPH
     elif isinstance(value, Array):
-        proto.t.CopyFrom(to_proto(value, ""))
+        made = node.outputs[0] if node.operator == "Constant" and node.outputs else None
+        proto.t.CopyFrom(to_proto(value, "", None if made is None else made.dtype))
         proto.type = AttributeProto.TENSOR
     elif isinstance(value, str):
         proto.s, proto.type = value.encode("utf-8", "surrogateescape"), AttributeProto.STRING

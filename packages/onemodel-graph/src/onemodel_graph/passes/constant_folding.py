@@ -11,6 +11,7 @@ from onemodel_graph.planning.slot import Slot, constant
 from onemodel_graph.planning.steps import HANDLERS
 from onemodel_kernels import ops
 from onemodel_kernels.errors import OneModelError
+from onemodel_kernels.ops.narrow import HELD
 
 GROWTH = 1 << 20
 """A result this many bytes larger than its inputs is left to the run: it would only fill memory."""
@@ -21,6 +22,9 @@ def _constants(node: Node, known: dict[Value, Slot]) -> list[Slot | None] | None
     for value in node.inputs:
         if value is None:
             found.append(None)
+        elif value.dtype in HELD:
+            # Its array is of another type, and what the node computes may depend on it.
+            return None
         elif value in known:
             found.append(known[value])
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onemodel_graph.ir import Graph
 from onemodel_graph.passes.base import Pass
 from onemodel_graph.planning.sequences import constant_array
+from onemodel_kernels.ops.narrow import HELD
 
 
 def run(graph: Graph) -> bool:
@@ -24,7 +25,9 @@ def run(graph: Graph) -> bool:
         if value.name in graph.initializers:
             kept.append(node)
             continue
-        value.dtype, value.shape = array.dtype, tuple(array.shape)
+        if value.dtype not in HELD:
+            value.dtype = array.dtype
+        value.shape = tuple(array.shape)
         graph.initializers[value.name] = array
         graph.values[value.name] = value
         changed = True

@@ -11,6 +11,7 @@ from onemodel_graph.planning.slot import SIZES
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError
 from onemodel_kernels.ops import Attribute, InputSpec, OpSpec
+from onemodel_kernels.ops.narrow import HELD
 
 _NUMBERS = {"int": int, "float": (int, float), "string": str, "dtype": str, "type": str}
 _LISTS = {"ints": int, "floats": (int, float), "strings": str}
@@ -90,6 +91,8 @@ def strange_element_type(node: Node, spec: OpSpec) -> str | None:
     """The first element type among the attributes that arrays do not hold."""
     for name, attribute in spec.attributes.items():
         value = node.attributes.get(name)
-        if attribute.type == "dtype" and isinstance(value, str) and value not in SIZES:
+        if attribute.type != "dtype" or not isinstance(value, str) or value in SIZES:
+            continue
+        if value not in HELD or spec.name not in ("NarrowCast", "QuantizeLinear"):
             return value
     return None
