@@ -5,6 +5,7 @@ use super::geometry::{
     Class, Window, WindowAttributes, extended, forward_class, transposed_classes,
 };
 use super::weights::{Channels, WeightStrides, Weights};
+use super::winograd::{self, Transformed, Winograd};
 use crate::array::{Array, Dims, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::DType;
@@ -16,7 +17,7 @@ use crate::kernels::gemm::real::Real;
 use crate::kernels::gemm::relu_attribute;
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Which way the weights are applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,14 +34,24 @@ pub(super) enum Direction {
 /// A convolution in one direction.
 ///
 /// One chain for each output: from the bias (or +0.0), `fma(x, w, acc)` over (channel in group of the
-/// input, kernel axes) ascending.
+/// input, kernel axes) ascending. With `fast`, a Conv of f32 by constant weights of 3 by 3 taps is
+/// computed by F(4×4, 3×3) where that is faster: within rounding of the chain, but an input that is
+/// not finite reaches all 16 outputs of its tiles.
 #[derive(Clone)]
 pub(super) struct Conv {
     direction: Direction,
     attributes: WindowAttributes,
     group: usize,
     relu: bool,
-    bound: Option<Arc<Weights>>,
+    /// Whether another order of operations is allowed.
+    fast: bool,
+    bound: Option<Arc<Bound>>,
+}
+
+/// Constant weights in the forms that calls have asked for.
+struct Bound {
+    weights: Weights,
+    transformed: OnceLock<Transformed>,
 }
 
 fn group_of(attributes: &mut Attributes) -> Result<usize> {
@@ -60,6 +71,7 @@ pub(super) fn build(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
         attributes: WindowAttributes::read(attributes)?,
         group: group_of(attributes)?,
         relu: relu_attribute(attributes)?,
+        fast: attributes.flag("fast", false)?,
         bound: None,
     }))
 }
@@ -75,6 +87,7 @@ pub(super) fn build_transpose(attributes: &mut Attributes) -> Result<Arc<dyn Ker
         attributes: WindowAttributes::read(attributes)?,
         group: group_of(attributes)?,
         relu: relu_attribute(attributes)?,
+        fast: false,
         bound: None,
     }))
 }
@@ -90,6 +103,7 @@ pub(super) fn build_grad_input(attributes: &mut Attributes) -> Result<Arc<dyn Ke
         attributes: WindowAttributes::read(attributes)?,
         group: group_of(attributes)?,
         relu: false,
+        fast: false,
         bound: None,
     }))
 }
@@ -102,7 +116,13 @@ impl Conv {
         group: usize,
         relu: bool,
     ) -> Self {
-        Self { direction, attributes, group, relu, bound: None }
+        Self { direction, attributes, group, relu, fast: false, bound: None }
+    }
+
+    #[cfg(test)]
+    pub(super) fn made_fast(self, w: &Array) -> Self {
+        let bound = Bound { weights: self.weights(w), transformed: OnceLock::new() };
+        Self { fast: true, bound: Some(Arc::new(bound)), ..self }
     }
 
     fn operator(&self) -> &'static str {
@@ -212,7 +232,7 @@ impl Conv {
         let classes = self.classes(&window, destination_sizes);
         let own;
         let weights = if let Some(bound) = &self.bound {
-            &**bound
+            &bound.weights
         } else {
             own = self.weights(w);
             &own
@@ -237,6 +257,53 @@ impl Conv {
             epilogue,
             source: x.as_ptr(),
             destination: out.as_mut_ptr(),
+        };
+        // SAFETY: contiguous arrays of the extents that `infer` has checked.
+        unsafe { convolution.run(isa) }
+    }
+}
+
+impl Conv {
+    /// As `compute`, by whichever method is faster where another order is allowed.
+    pub(super) fn single(
+        &self,
+        isa: Isa,
+        x: &Array,
+        w: &Array,
+        bias: Option<&Array>,
+        out: &Array,
+        epilogue: Option<Tail<'_, f32>>,
+    ) -> Result<()> {
+        let op = self.operator();
+        let (xs, ws, ys) = (x.shape(), w.shape(), out.shape());
+        let window = self.attributes.window(op, &ws[2..])?;
+        let Some(bound) = self.bound.as_ref().filter(|_| {
+            self.fast
+                && self.group == 1
+                && winograd::fits(&window)
+                && winograd::pays(ws[1], ws[0], [ys[2], ys[3]])
+        }) else {
+            return self.compute::<f32>(isa, x, w, bias, out, epilogue);
+        };
+        if bound.transformed.get().is_none() {
+            let transformed = Transformed::new(op, isa, w)?;
+            let _ = bound.transformed.set(transformed);
+        }
+        let Some(weights) = bound.transformed.get() else { return Ok(()) };
+        let x = x.to_contiguous()?;
+        let bias = bias.map(Array::to_contiguous).transpose()?;
+        let convolution = Winograd {
+            operator: op,
+            images: xs[0],
+            weights,
+            source: x.as_ptr(),
+            destination: out.as_mut_ptr(),
+            source_sizes: [xs[2], xs[3]],
+            destination_sizes: [ys[2], ys[3]],
+            begins: [window.begins[1], window.begins[2]],
+            bias: bias.as_ref().map(|b| b.as_ptr::<f32>()),
+            relu: self.relu,
+            epilogue,
         };
         // SAFETY: contiguous arrays of the extents that `infer` has checked.
         unsafe { convolution.run(isa) }
@@ -270,7 +337,7 @@ impl Kernel for Conv {
         let (Some(x), Some(w)) = (inputs[0], inputs[1]) else { return Ok(()) };
         let bias = inputs.get(2).copied().flatten();
         match x.dtype() {
-            DType::F32 => self.compute::<f32>(isa(), x, w, bias, &outputs[0], None),
+            DType::F32 => self.single(isa(), x, w, bias, &outputs[0], None),
             DType::F64 => self.compute::<f64>(isa(), x, w, bias, &outputs[0], None),
             dtype if is_half(dtype) => {
                 through_f32(self.operator(), inputs, &outputs[0], |i, o| self.run(i, o))
@@ -294,7 +361,7 @@ impl Kernel for Conv {
         if self.relu {
             return None;
         }
-        Some(self.compute::<f32>(isa(), x, w, bias, out, Some(epilogue.split().tail())))
+        Some(self.single(isa(), x, w, bias, out, Some(epilogue.split().tail())))
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
@@ -309,7 +376,7 @@ impl Kernel for Conv {
             return Ok(None);
         }
         // The classes' taps, and so the packed weights, do not depend on the extents of inputs.
-        let packed = self.weights(w);
-        Ok(Some(Arc::new(Self { bound: Some(Arc::new(packed)), ..self.clone() })))
+        let bound = Bound { weights: self.weights(w), transformed: OnceLock::new() };
+        Ok(Some(Arc::new(Self { bound: Some(Arc::new(bound)), ..self.clone() })))
     }
 }

@@ -17,6 +17,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 mod weights;
+mod winograd;
 
 pub(crate) const KERNELS: &[Entry] = &[
     Entry { name: "Conv", build: forward::build },
