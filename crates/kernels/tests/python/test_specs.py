@@ -1,6 +1,8 @@
 """Every spec of an ONNX operator against onnx.defs: names, order, options, defaults, version."""
 
 import math
+import subprocess
+import sys
 
 import onnx.defs
 import pytest
@@ -75,6 +77,17 @@ def test_lookup():
         ops.get("Nothing")
     names = [(spec.domain, spec.name) for spec in ops.all()]
     assert names == sorted(set(names))
+    onnx = {name for domain, name in names if domain == ""}
+    assert not onnx & {name for domain, name in names if domain == "onemodel"}
+
+
+def test_a_common_operator_is_found_without_reading_every_family():
+    code = (
+        "import sys; from onemodel_kernels import ops; ops.get('MatMul'); "
+        "print(sum(f'onemodel_kernels.ops.{f}' in sys.modules for f in ops.FAMILIES))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert 0 < int(done.stdout) < 10
 
 
 @pytest.mark.parametrize("spec", ops.all(), ids=lambda spec: spec.name)

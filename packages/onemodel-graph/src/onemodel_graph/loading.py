@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from onemodel_graph.format import is_v1
 from onemodel_graph.ir import Graph, Model
 from onemodel_kernels.errors import AttributeValueError, OneModelError
 
@@ -33,9 +34,9 @@ def load(source: str | os.PathLike[str] | bytes | Model | Graph) -> Model:
         raise AttributeValueError(f"load: cannot read {str(path)!r}: {error.strerror}") from None
     if not head:
         raise AttributeValueError(f"load: {str(path)!r} is empty: it holds no model")
-    from onemodel_graph.format import is_v1, read_v1
-
     if is_v1(head):
+        from onemodel_graph.format import read_v1
+
         return read_v1(path)
     from onemodel_graph.onnx_io import import_model
 
@@ -47,9 +48,9 @@ def load(source: str | os.PathLike[str] | bytes | Model | Graph) -> Model:
 
 
 def _from_bytes(data: bytes) -> Model:
-    from onemodel_graph.format import is_v1, read_v1
-
     if is_v1(data[:16]):
+        from onemodel_graph.format import read_v1
+
         return read_v1(data)
     from onemodel_graph.onnx_io import import_model
 

@@ -14,7 +14,8 @@ import pytest
 from models import model, node
 
 import onemodel_graph as og
-from onemodel_graph.format.v1 import HEADER_LIMIT, read_v1, save_v1, to_bytes
+from onemodel_graph.format import HEADER_LIMIT
+from onemodel_graph.format.v1 import read_v1, save_v1, to_bytes
 from onemodel_graph.onnx_io import import_model
 from onemodel_kernels.errors import OneModelError
 

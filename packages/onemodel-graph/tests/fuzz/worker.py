@@ -15,7 +15,7 @@ import v1_mutations
 
 import onemodel_graph as og
 from onemodel_graph.cli.inputs import drawn
-from onemodel_graph.format.v1 import is_v1
+from onemodel_graph.format import is_v1
 from onemodel_kernels.errors import OneModelError
 
 ELEMENTS = 1 << 22

@@ -26,31 +26,32 @@ if TYPE_CHECKING:
 
 FAMILIES = (
     "unary",
-    "activations",
     "binary",
-    "reductions",
     "shapes",
     "movement",
-    "indexing",
+    "reductions",
     "products",
+    "activations",
     "convolution",
     "pooling",
     "normalization",
-    "recurrent",
-    "quantization",
+    "indexing",
     "narrow",
+    "quantization",
     "attention",
+    "recurrent",
+    "sampling",
+    "contributed",
+    "random",
+    "losses",
+    "quantized_recurrent",
     "linear_attention",
     "signal",
-    "sampling",
-    "losses",
-    "random",
-    "contributed",
-    "quantized_recurrent",
     "classical",
     "linear_models",
     "features",
 )
+"""In the order in which they are searched, those that most models need first."""
 INTERFACE_VERSION = (1, 1)
 RESERVED_DOMAINS = frozenset({"", "ai.onnx", "onemodel"})
 """Domains whose operators come with the package; any other takes registered ones too."""
@@ -76,27 +77,43 @@ __all__ = [
 _registered: dict[tuple[str, str], OpSpec] = {}
 
 
+_seen: dict[tuple[str, str], OpSpec] = {}
+
+
 @cache
-def _table() -> dict[tuple[str, str], OpSpec]:
-    found: dict[tuple[str, str], OpSpec] = {}
+def _family(name: str) -> dict[tuple[str, str], OpSpec]:
+    """The specs of a family by domain and name."""
+    specs = import_module(f"{__name__}.{name}").SPECS
+    return {(spec.domain, spec.name): spec for spec in specs}
+
+
+def _own(*keys: tuple[str, str]) -> OpSpec | None:
+    """The spec of one of these domains and names, no two of which there are.
+
+    Families are imported one after the other until it is found: a small model needs few of them.
+    """
+    for key in keys:
+        if key in _seen:
+            return _seen[key]
     for family in FAMILIES:
-        for spec in import_module(f"{__name__}.{family}").SPECS:
-            found[spec.domain, spec.name] = spec
-    return found
+        table = _family(family)
+        for key in keys:
+            if key in table:
+                return _seen.setdefault(key, table[key])
+    return None
 
 
 def find(name: str, domain: str = "") -> OpSpec | None:
     """The spec of an operator, or ``None``.
 
-    ``"domain::Name"`` is the operator ``Name`` of ``domain``. An ONNX name is looked up before one
-    of the project's own.
+    ``"domain::Name"`` is the operator ``Name`` of ``domain``. No operator of the project's own has
+    the name of one of ONNX: each is found without its domain.
     """
     if "::" in name and not domain:
         domain, _, name = name.partition("::")
-    table = _table()
     if domain in ("", "ai.onnx"):
-        return table.get(("", name)) or table.get(("onemodel", name))
-    return table.get((domain, name)) or _registered.get((domain, name))
+        return _own(("", name), ("onemodel", name))
+    return _registered.get((domain, name)) or _own((domain, name))
 
 
 def add(spec: OpSpec) -> None:
@@ -127,7 +144,8 @@ def get(name: str, domain: str = "") -> OpSpec:
 
 def all() -> tuple[OpSpec, ...]:
     """Every spec of this package, ordered by domain and name."""
-    return tuple(spec for _, spec in sorted(_table().items()))
+    found = {key: spec for family in FAMILIES for key, spec in _family(family).items()}
+    return tuple(spec for _, spec in sorted(found.items()))
 
 
 def __getattr__(name: str) -> object:

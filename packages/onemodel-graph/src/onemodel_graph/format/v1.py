@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from onemodel_graph.format import HEADER_LIMIT
 from onemodel_graph.format.graph_json import read_graph, write_graph
 from onemodel_graph.ir import Graph, Model, validate
 from onemodel_graph.planning.slot import SIZES
@@ -26,8 +27,6 @@ from onemodel_kernels.saving import write_atomically
 
 FORMAT = "onemodel"
 VERSION = 1
-HEADER_LIMIT = 100_000_000
-"""Bytes of header that safetensors readers accept."""
 ALIGNMENT = 64
 DTYPES = {
     "bool": "BOOL", "uint8": "U8", "int8": "I8", "uint16": "U16", "int16": "I16", "uint32": "U32",
@@ -35,11 +34,6 @@ DTYPES = {
     "float32": "F32", "float64": "F64",
 }  # fmt: skip
 NAMES = {code: name for name, code in DTYPES.items()}
-
-
-def is_v1(head: bytes) -> bool:
-    """Whether a file that starts with these (at least 9) bytes is a safetensors file."""
-    return len(head) >= 9 and head[8:9] == b"{" and struct.unpack("<Q", head[:8])[0] <= HEADER_LIMIT
 
 
 def save_v1(model: Model | Graph, path: str | os.PathLike[str]) -> None:

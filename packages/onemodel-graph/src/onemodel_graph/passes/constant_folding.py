@@ -33,8 +33,10 @@ def _constants(node: Node, known: dict[Value, Slot]) -> list[Slot | None] | None
 
 
 def _folded(node: Node, inputs: list[Slot | None]) -> list[Slot] | None:
+    if (node.domain, node.operator) in HANDLERS or not inputs:
+        return None
     spec = ops.find(node.operator, node.domain)
-    if spec is None or (node.domain, node.operator) in HANDLERS or not inputs:
+    if spec is None:
         return None
     if node.operator.startswith("Random") or node.operator in ("Bernoulli", "Multinomial"):
         return None

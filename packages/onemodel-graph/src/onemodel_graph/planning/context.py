@@ -15,6 +15,8 @@ SIZED = frozenset({
     "Slice", "Split", "Tile",
 })  # fmt: skip
 """Kernels whose attributes may hold sizes of a run, so that their results belong to one plan."""
+FASTER = frozenset({"Conv"})
+"""Kernels that take the attribute ``fast``, which allows another order of operations."""
 
 
 class Context:
@@ -33,6 +35,8 @@ class Context:
 
     def kernel(self, name: str, attributes: dict[str, Any]) -> tuple[Any, Kernel]:
         """The kernel of a name and attributes, and the key under which it is kept."""
+        if self.fast and name in FASTER:
+            attributes = {**attributes, "fast": 1}
         key = (name, *attributes.items())
         kernel = self._kernels.get(key)
         if kernel is None:
