@@ -35,7 +35,7 @@ def attention(scale: float | None = None, causal: bool = False) -> Callable[...,
         if mask is not None:
             scores = scores + mask
         if causal:
-            scores = np.where(np.tri(*scores.shape[-2:], dtype=bool), scores, -np.inf)
+            scores = np.where(np.tri(*scores.shape[-2:]) > 0, scores, -np.inf)
         if scores.shape[-1] == 0:
             return np.asarray(scores @ v)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
