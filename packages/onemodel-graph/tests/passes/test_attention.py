@@ -132,6 +132,26 @@ def test_attention_is_one_kernel_in_fast_mode(name):
     np.testing.assert_allclose(exact[0], want, rtol=0, atol=3e-6)
 
 
+def test_heads_gathered_from_one_product_are_recognised():
+    """As a trace writes a projection to queries, keys and values; axes count from the front."""
+    packed = np.stack([Q, Q[:, :, ::-1], Q * 0.5])
+    constants = {str(i): np.array(i) for i in range(3)} | {"scale": CONSTANTS["scale"]}
+    nodes = [
+        *(node("Gather", ["packed", str(i)], [name], axis=0) for i, name in enumerate("qkv")),
+        TURNED,
+        node("MatMul", ["q", "t"], ["m"]),
+        node("Mul", ["m", "scale"], ["s"]),
+        node("Softmax", ["s"], ["p"], axis=3),
+        END[1],
+    ]
+    inputs = {"packed": (np.float32, (3, "B", 3, "L", SIZE))}
+    graph = import_model(model(nodes, inputs, ["y"], constants)).graph
+    assert [n.operator for n in optimise(graph, "fast").nodes].count("FusedAttention") == 1
+    fast, exact = (og.Session(graph, mode).run({"packed": packed})[0] for mode in ("fast", "exact"))
+    # Two orders of sums of float32.
+    np.testing.assert_allclose(fast, exact, rtol=0, atol=3e-6)
+
+
 def test_a_softmax_over_flattened_axes_is_recognised():
     """Before opset 13 a softmax is over all axes from one on."""
     nodes = [

@@ -89,6 +89,11 @@ def _rank(matcher: Matcher, node: Node, found: dict[Value, int]) -> int | None:
         return max(sure) if len(sure) == 2 else None
     if name in ("Conv", "ConvTranspose"):
         return known[1] if len(known) > 1 else None
+    if name == "Gemm":
+        return 2
+    if name == "Gather":
+        data, indices = known
+        return None if data is None or indices is None else data + indices - 1
     if name == "Reshape":
         target = matcher.array(node.inputs[1])
         return None if target is None else target.size
