@@ -1,6 +1,6 @@
 //! The [`Kernel`] trait: an operator prepared with its attributes, and the checks around its calls.
 
-use crate::array::{Array, Meta};
+use crate::array::{Array, Meta, Write};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::kernels::epilogue::{Before, ChannelAxis, Epilogue, Step};
@@ -168,11 +168,9 @@ pub fn run_into(kernel: &dyn Kernel, inputs: &[Option<&Array>], outputs: &[Array
             return Err(Error::usage(name, "outputs that do not overlap", "two that do"));
         }
     }
-    kernel.run(inputs, outputs)?;
-    for out in outputs {
-        out.storage().bump_version();
-    }
-    Ok(())
+    let _writes: SmallVec<[Write<'_>; 4]> =
+        outputs.iter().map(|out| out.storage().write()).collect();
+    kernel.run(inputs, outputs)
 }
 
 /// The inputs of one kernel call with the checks that every operator repeats.

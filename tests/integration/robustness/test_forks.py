@@ -15,7 +15,7 @@ import pytest
 
 import onemodel_tensors as om
 from onemodel_graph import ArithmeticMode, Session
-from onemodel_kernels import get_num_threads, set_num_threads
+from onemodel_kernels import Array, Kernel, get_num_threads, set_num_threads
 from onemodel_kernels.forking import new_in_child
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
@@ -164,3 +164,28 @@ def test_a_session_that_plans_in_another_thread_plans_in_the_child(
     finally:
         over.set()
         thread.join()
+
+
+def test_a_child_makes_late_copies_while_other_threads_do(forked: Forked) -> None:
+    step, shape = Kernel("SgdStep", lr=1.0), (1 << 20,)
+    gradient = Array.full(shape, 0.0, "float32")
+    theirs = [Array.full(shape, 1.0, "float32") for _ in range(2)]
+    ours = Array.full(shape, 1.0, "float32")
+
+    def write(array: Array) -> None:
+        copy = array.late_copy()
+        step.run_into([array], [array, gradient])
+        assert copy.storage_id != array.storage_id
+
+    def child() -> None:
+        copy = ours.late_copy()
+        ours.fill(2.0)
+        assert (copy.numpy() == 1.0).all()
+
+    end = work_in_threads([lambda number, array=array: write(array) for array in theirs])
+    try:
+        codes = [forked(limited(child)) for _ in range(FORKS)]
+    finally:
+        end()
+    assert codes == [0] * FORKS
+    assert (ours.numpy() == 1.0).all()

@@ -2,6 +2,7 @@
 //! large memory costs more than most kernels. Each thread keeps a few small ones for itself, and all
 //! threads share the rest; both are bounded, and what was used longest ago makes room.
 
+use super::lock::ForkLock;
 use super::storage::ALIGNMENT;
 use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
 use std::cell::{RefCell, UnsafeCell};
@@ -18,8 +19,6 @@ const SHARED_BLOCK: usize = 64 << 20;
 const KEPT_COUNT: usize = 64;
 /// Four classes for each power of two from 2^6 to 2^26.
 const CLASSES: usize = 4 * 21;
-/// How often a thread polls for the shared blocks before it lets others run.
-const SPINS: usize = 100;
 
 /// Free blocks by class, at most `limit` bytes of them.
 struct Bins {
@@ -112,10 +111,9 @@ thread_local! {
     static OWN: RefCell<Own> = const { RefCell::new(Own(Bins::new(OWN_BYTES))) };
 }
 
-/// The bins of all threads. A spin lock, as it is held for a few instructions, and as a fork can wait
-/// for it: a child that got it in the hands of a thread that it does not have would wait for ever.
+/// The bins of all threads.
 struct Shared {
-    held: AtomicBool,
+    held: ForkLock,
     watched: AtomicBool,
     bins: UnsafeCell<Bins>,
 }
@@ -124,57 +122,40 @@ struct Shared {
 unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared {
-    held: AtomicBool::new(false),
+    held: ForkLock::new(),
     watched: AtomicBool::new(false),
     bins: UnsafeCell::new(Bins::new(SHARED_BYTES)),
 };
 
 impl Shared {
-    fn lock(&self) {
-        let mut spins = 0;
-        while self.held.swap(true, Ordering::Acquire) {
-            while self.held.load(Ordering::Relaxed) {
-                spins += 1;
-                if spins < SPINS {
-                    std::hint::spin_loop();
-                } else {
-                    std::thread::yield_now();
-                }
-            }
-        }
-    }
-
-    fn unlock(&self) {
-        self.held.store(false, Ordering::Release);
-    }
-
     /// Calls `work`, which must not panic, on the bins.
     fn with<R>(&self, work: impl FnOnce(&mut Bins) -> R) -> R {
         if !self.watched.load(Ordering::Relaxed) {
             watch_forks();
         }
-        self.lock();
+        let _held = self.held.hold();
         // SAFETY: the lock is held.
-        let result = work(unsafe { &mut *self.bins.get() });
-        self.unlock();
-        result
+        work(unsafe { &mut *self.bins.get() })
     }
 }
 
-/// From now on a fork waits until no thread is at the shared blocks.
+/// From now on a fork waits until no thread is at the shared blocks or makes a late copy.
 pub fn watch_forks() {
     if SHARED.watched.swap(true, Ordering::Relaxed) {
         return;
     }
     #[cfg(unix)]
     {
+        // A thread that makes a late copy may free blocks, so that lock comes first.
         extern "C" fn before() {
-            SHARED.lock();
+            super::storage::LATE.lock();
+            SHARED.held.lock();
         }
         extern "C" fn after() {
-            SHARED.unlock();
+            SHARED.held.unlock();
+            super::storage::LATE.unlock();
         }
-        // SAFETY: the handlers store to an atomic, which is allowed between fork and exec.
+        // SAFETY: the handlers store to atomics, which is allowed between fork and exec.
         unsafe {
             libc::pthread_atfork(Some(before), Some(after), Some(after));
         }

@@ -1,6 +1,7 @@
 //! [`Array`]: a dtype, a shape, strides and an offset over shared [`Storage`].
 
 pub(crate) mod cache;
+mod lock;
 mod shape;
 mod storage;
 mod strided;
@@ -10,7 +11,7 @@ pub use cache::{cached_bytes, release_cached};
 pub use shape::{
     Dims, MAX_RANK, Strides, broadcast, contiguous_strides, element_count, normalize_axis, reach,
 };
-pub use storage::{ALIGNMENT, Storage};
+pub use storage::{ALIGNMENT, Storage, Write};
 pub use strided::{StridedLoop, broadcast_strides, copy_elements};
 
 use crate::dtype::{DType, Element};
@@ -299,6 +300,28 @@ impl Array {
         let out = Self::uninit("copy", self.meta.dtype, &self.meta.shape)?;
         copy_elements(self, &out);
         Ok(out)
+    }
+
+    /// As [`Array::copy`], but the elements of an array that is a whole storage are copied when
+    /// somebody needs them, or before the next write into that storage: see [`Storage`].
+    ///
+    /// # Errors
+    /// `Memory` when the copy cannot be allocated.
+    pub fn late_copy(&self) -> Result<Self> {
+        /// Below this a copy is as short as the promise of one.
+        const LATE_BYTES: usize = 4096;
+        let bytes = self.storage.len();
+        if bytes < LATE_BYTES || !self.is_contiguous() || self.byte_range() != (0, bytes) {
+            return self.copy();
+        }
+        let storage = Storage::late_copy(&self.storage)?;
+        Ok(Self {
+            storage,
+            meta: self.meta.clone(),
+            strides: contiguous_strides(&self.meta.shape),
+            offset: 0,
+            size: self.size,
+        })
     }
 
     /// The byte range `[start, end)` inside the storage that the elements touch.

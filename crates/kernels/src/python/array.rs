@@ -121,7 +121,7 @@ impl PyArray {
         let dtype = convert::dtype("full", dtype)?;
         element_count("full", &shape, dtype).map_err(raise)?;
         let array = Self(Array::uninit("full", dtype, &shape).map_err(raise)?);
-        array.fill_elements(value)?;
+        crate::array::copy_elements(&array.element(value)?, &array.0);
         Ok(array)
     }
 
@@ -181,10 +181,10 @@ impl PyArray {
     /// Equal for arrays that share storage while both live.
     #[getter]
     fn storage_id(&self) -> usize {
-        self.0.storage().as_ptr() as usize
+        self.0.storage().id()
     }
 
-    /// Number of arrays (and exported buffers) on the storage.
+    /// Number of arrays (and exported buffers, and late copies that are not made yet) on the storage.
     #[getter]
     fn storage_refs(&self) -> usize {
         std::sync::Arc::strong_count(self.0.storage())
@@ -364,6 +364,22 @@ impl PyArray {
         self.0.copy().map(Self).map_err(raise)
     }
 
+    /// A contiguous copy in new storage whose elements are copied as late as possible.
+    ///
+    /// It is the copy that `copy` would make now: an array that is a whole storage is copied when
+    /// somebody needs the copy's elements, or before the next write into that storage through any
+    /// of its arrays. All else is copied at once: views, arrays below 4096 bytes, and memory that
+    /// others may write (shared by `from_numpy(copy=False)` or DLPack, or known by `data_ptr`).
+    fn late_copy(&self) -> PyResult<Self> {
+        self.0.late_copy().map(Self).map_err(raise)
+    }
+
+    /// The address of the first element, for code that reads or writes there by itself.
+    fn data_ptr(&self) -> usize {
+        self.0.storage().expose();
+        self.0.as_bytes_ptr() as usize
+    }
+
     /// Writes `source`, broadcast to this shape and of the same dtype; bumps the version.
     fn copy_from(&self, source: &Bound<'_, Self>) -> PyResult<()> {
         writable(&self.0, "copy_from")?;
@@ -375,19 +391,21 @@ impl PyArray {
         source.expand(self.0.shape()).map_err(raise)?;
         if self.0.overlaps(source) {
             let copy = source.copy().map_err(raise)?;
+            let _write = self.0.storage().write();
             crate::array::copy_elements(&copy, &self.0);
         } else {
+            let _write = self.0.storage().write();
             crate::array::copy_elements(source, &self.0);
         }
-        self.0.storage().bump_version();
         Ok(())
     }
 
     /// Writes `value` into every element; bumps the version.
     fn fill(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
         writable(&self.0, "fill")?;
-        self.fill_elements(value)?;
-        self.0.storage().bump_version();
+        let element = self.element(value)?;
+        let _write = self.0.storage().write();
+        crate::array::copy_elements(&element, &self.0);
         Ok(())
     }
 
@@ -398,7 +416,8 @@ impl PyArray {
 }
 
 impl PyArray {
-    fn fill_elements(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    /// A number as a 0-d array of this dtype.
+    fn element(&self, value: &Bound<'_, PyAny>) -> PyResult<Array> {
         let dtype = self.0.dtype();
         let one = Array::uninit("fill", dtype, &[]).map_err(raise)?;
         for_dtype!(dtype, T => {
@@ -409,7 +428,6 @@ impl PyArray {
             // SAFETY: a fresh 0-d array has one element.
             unsafe { *one.as_mut_ptr::<T>() = element };
         });
-        crate::array::copy_elements(&one, &self.0);
-        Ok(())
+        Ok(one)
     }
 }

@@ -121,7 +121,13 @@ pub fn export<'py>(
              from an older consumer, which could write into memory that is read-only",
         ));
     }
-    let array = if copied { slf.get().0.copy().map_err(raise)? } else { slf.get().0.clone() };
+    let array = if copied {
+        slf.get().0.copy().map_err(raise)?
+    } else {
+        // Not every consumer heeds the flag.
+        slf.get().0.storage().expose();
+        slf.get().0.clone()
+    };
     let (tensor, context) = context(array);
     // SAFETY: the capsule owns the box until a consumer takes it over.
     let capsule = unsafe {
