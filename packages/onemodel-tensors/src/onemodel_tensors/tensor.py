@@ -415,10 +415,12 @@ class Tensor(OperatorMethods):
         return self._array.__dlpack_device__()
 
     def data_ptr(self) -> int:
-        """The address of the first element."""
+        """The address of the first element.
+
+        A trace copies a weight whose address was asked for at once: code outside the library may write there.
+        """
         self._before_read("data_ptr()")
-        address: int = self._array.numpy().__array_interface__["data"][0]
-        return address
+        return self._array.data_ptr()
 
     @property
     def data(self) -> Tensor:

@@ -3,6 +3,7 @@
 from onemodel_kernels.interfaces import Need, require
 
 NEEDS = (
+    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 4)),
     Need("kernels.ops", "onemodel_kernels.ops", "onemodel-kernels", (1, 0)),
     Need("tensors.recording", "onemodel_tensors.recording", "onemodel-tensors", (1, 0)),
     Need("graph.ir", "onemodel_graph.ir", "onemodel-graph", (1, 0)),

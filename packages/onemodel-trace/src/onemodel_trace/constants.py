@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 MAX_CONSTANT_BYTES = 2**31 - 1
 """The most that one constant may hold: a protobuf message ends there."""
 
-_Key = tuple[Any, ...]
-
 
 class ConstantTable:
     """Finds the value of a constant tensor by what it shows: storage, offset, shape and strides.
+
+    Arrays are looked at in full only where two of them share a storage: a model has thousands.
 
     Args:
         tracer: The tracer that the values belong to.
@@ -32,14 +32,17 @@ class ConstantTable:
     def __init__(self, tracer: Tracer, limit: int = MAX_CONSTANT_BYTES) -> None:
         self._tracer = tracer
         self._limit = limit
-        self._by_key: dict[_Key, GraphValue] = {}
+        self._captured: list[tuple[GraphValue, Array, int]] = []
+        self._by_array: dict[int, GraphValue] = {}
+        self._by_storage: dict[int, list[tuple[Array, GraphValue]]] = {}
         self._by_bits: dict[tuple[str, bytes], GraphValue] = {}
+        self._scalars: dict[tuple[float | bool, str], GraphValue] = {}
         self._filled: dict[tuple[Any, ...], GraphValue] = {}
         self._integers: dict[tuple[int, ...] | int, GraphValue] = {}
-        self._versions: list[tuple[GraphValue, Array, int]] = []
-        self._names: dict[str, _Key] = {}
-        self._named: dict[_Key, tuple[str, Array]] = {}
-        self._named_storage: dict[int, str] = {}
+        self._names: dict[str, Array] = {}
+        self._named: dict[int, list[tuple[Array, str]]] = {}
+        # By the id of arrays that the tables above keep.
+        self._own: dict[int, tuple[int, str]] = {}
         self._view_counts: dict[str, int] = {}
 
     def name(self, name: str, tensor: Tensor) -> None:
@@ -49,22 +52,26 @@ class ConstantTable:
             TraceException: INVALID_USAGE for an empty or repeated name and for a captured tensor.
         """
         held = tensor._array
-        key = _key(held)
-        if self._names.get(name, key) != key:
+        known = self._names.setdefault(name, held)
+        if known is not held and not _alike(known, held):
             raise TraceException(
                 TraceErrorKind.INVALID_USAGE, f"parameter: the name {name!r} is used twice"
             )
-        self._names[name] = key
-        if key in self._named:
+        storage = held.storage_id
+        named = self._named.get(storage)
+        if named is not None and _name_among(named, held) is not None:
             return
-        if key in self._by_key:
+        if self._by_storage and self._shown(storage, held) is not None:
             raise TraceException(
                 TraceErrorKind.INVALID_USAGE,
                 f"parameter {name!r}: the tensor of shape {held.shape} was already used by a recorded "
                 "operator; name parameters before the model runs",
             )
-        self._named[key] = (name, held)
-        self._named_storage.setdefault(held.storage_id, name)
+        if named is None:
+            self._named[storage] = [(held, name)]
+        else:
+            named.append((held, name))
+        self._own[id(held)] = (storage, name)
 
     @property
     def names(self) -> set[str]:
@@ -74,45 +81,69 @@ class ConstantTable:
     def capture(self, tensor: Tensor) -> GraphValue:
         """The value of a tensor that does not depend on an input."""
         held = tensor._array
-        if held.ndim == 0 and held.storage_id not in self._named_storage:
-            number = self.number(held)
-            self._versions.append((number, held, held.version))
-            return number
-        key = _key(held)
-        value = self._by_key.get(key)
-        if value is None:
-            value = self._by_key[key] = self._capture(held, key)
+        value = self._by_array.get(id(held))
+        if value is not None:
+            return value
+        own = self._own.get(id(held))
+        if own is not None and own[0] not in self._by_storage:
+            value = self._keep(self._made(held, own[1]), held)
+            self._by_storage[own[0]] = [(held, value)]
+            return value
+        if held.ndim == 0 and held.storage_id not in self._named:
+            return self._keep(self.number(held), held)
+        return self._of(held)
+
+    def _keep(self, value: GraphValue, held: Array) -> GraphValue:
+        # The list keeps the array, so that no other one gets its id.
+        self._captured.append((value, held, held.version))
+        self._by_array[id(held)] = value
         return value
 
-    def _capture(self, held: Array, key: _Key) -> GraphValue:
-        if held.nbytes > self._limit:
+    def _of(self, held: Array) -> GraphValue:
+        """The value of an array, the same one for all that show the same elements of a storage."""
+        storage = held.storage_id
+        value = self._shown(storage, held)
+        if value is None:
+            value = self._keep(self._capture(held, self._named.get(storage)), held)
+            shown = self._by_storage.get(storage)
+            if shown is None:
+                self._by_storage[storage] = [(held, value)]
+            else:
+                shown.append((held, value))
+        return value
+
+    def _shown(self, storage: int, held: Array) -> GraphValue | None:
+        """The value of what an array shows, if that was captured."""
+        for shown, value in self._by_storage.get(storage, ()):
+            if shown is held or _alike(shown, held):
+                return value
+        return None
+
+    def _capture(self, held: Array, named: list[tuple[Array, str]] | None) -> GraphValue:
+        if not named:
+            return self._made(held, "")
+        own = _name_among(named, held)
+        if own is None:
+            weight, owner = named[0]
+            layout = view_layout(weight, held)
+            if layout is not None:
+                return self._view_of(weight, layout, owner)
+            own = self._view_name(owner)
+        return self._made(held, own)
+
+    def _made(self, held: Array, label: str) -> GraphValue:
+        size = held.nbytes
+        if size > self._limit:
             raise TraceException(
                 TraceErrorKind.UNSUPPORTED_OPERATION,
-                f"a constant of shape {held.shape} and dtype {held.dtype} holds {held.nbytes} bytes, "
+                f"a constant of shape {held.shape} and dtype {held.dtype} holds {size} bytes, "
                 f"the greatest that a graph can hold is {self._limit}; split it, or make it an input",
             )
-        label = ""
-        if key in self._named:
-            label = self._named[key][0]
-        else:
-            owner = self._named_storage.get(held.storage_id)
-            if owner is not None:
-                weight = self._named[self._names[owner]][1]
-                layout = view_layout(weight, held)
-                if layout is not None:
-                    return self._view_of(weight, layout, owner)
-                label = self._view_name(owner)
-        # Copied now: writes through memory that numpy shares change no version.
-        value = GraphValue(self._tracer, held.dtype, held.shape, label, held.copy())
-        self._versions.append((value, held, held.version))
-        return value
+        return GraphValue(self._tracer, held.dtype, held.shape, label, held.late_copy())
 
     def _view_of(self, weight: Array, layout: ViewLayout, owner: str) -> GraphValue:
         """A view of a named weight as nodes on it, so that the weight is there once, as it is stored."""
-        key = self._names[owner]
-        value = self._by_key.get(key)
-        if value is None:
-            value = self._by_key[key] = self._capture(weight, key)
+        value = self._of(weight)
         writer = self._tracer.writer
         start, count = layout.start, layout.count
         if count != weight.size:
@@ -151,7 +182,12 @@ class ConstantTable:
 
     def scalar(self, number: float | bool, dtype: str) -> GraphValue:
         """The 0-d constant of a Python number."""
-        return self.number(Array.full((), number, dtype))
+        # Zeros differ by their sign and NaN equals nothing: both are told apart by their bits.
+        key = (number, dtype)
+        value = self._scalars.get(key) if number else None
+        if value is None:
+            value = self._scalars[key] = self.number(Array.full((), number, dtype))
+        return value
 
     def integers(self, numbers: Sequence[int] | int) -> GraphValue:
         """The int64 constant of a list of numbers (1-d) or of one number (0-d)."""
@@ -190,7 +226,7 @@ class ConstantTable:
         Raises:
             TraceException: IN_PLACE_MUTATION naming the constant.
         """
-        for value, held, version in self._versions:
+        for value, held, version in self._captured:
             if held.version != version:
                 named = (
                     "a constant" if value.label in ("", "constant") else f"constant {value.label!r}"
@@ -203,5 +239,20 @@ class ConstantTable:
                 )
 
 
-def _key(held: Array) -> _Key:
-    return held.storage_id, held.offset, held.shape, held.strides, held.dtype
+def _alike(one: Array, other: Array) -> bool:
+    """Whether two arrays show the same elements of one storage."""
+    return (
+        one.storage_id == other.storage_id
+        and one.offset == other.offset
+        and one.shape == other.shape
+        and one.strides == other.strides
+        and one.dtype == other.dtype
+    )
+
+
+def _name_among(named: list[tuple[Array, str]], held: Array) -> str | None:
+    """The name of what an array shows, if it has one."""
+    for shown, name in named:
+        if shown is held or _alike(shown, held):
+            return name
+    return None

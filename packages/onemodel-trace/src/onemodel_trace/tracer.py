@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -44,6 +43,10 @@ class Tracer:
         with Tracer.begin() as tracer:
             x = tracer.input("x", example, axis_names=("batch", None, None, "width"))
             traced = tracer.finish({"y": model(x)})
+
+    A tensor that does not depend on an input is a constant with the values that it has when an operator
+    first uses it. Writes that come later do not reach the graph, though large weights share their memory
+    with it until the first of them, on whichever thread; a write during the trace makes ``finish`` raise.
 
     The run computes real values. Whatever would freeze a value or a size of this run into the
     graph raises :class:`TraceException` at the call that does it.
@@ -120,17 +123,6 @@ class Tracer:
         if self.recording and self._refusal is None:
             self._refusal = refusal
 
-    @contextmanager
-    def _declaring(self, what: str) -> Iterator[None]:
-        """A call on the tracer itself: what it refuses is the caller's to mend, and to try again."""
-        before = self._refusal
-        try:
-            self._check_recording(what)
-            yield
-        except TraceException:
-            self._refusal = before
-            raise
-
     def _check_recording(self, what: str) -> None:
         if not self.recording:
             raise invalid(f"{what}: this trace {self._ended or 'has not begun'}; begin a new one")
@@ -139,7 +131,7 @@ class Tracer:
             self.note_refusal(error)
             raise error
 
-    # What the user declares.
+    # What the user declares. What these calls refuse is the caller's to mend, and to try again.
 
     def input(self, name: str, example: Tensor, axis_names: AxisNames = None) -> Tensor:
         """Declare an input of the graph.
@@ -158,8 +150,13 @@ class Tracer:
             TraceException: INVALID_USAGE when the name or an axis name is unusable, or the example
                 size of a symbolic axis is below 2, another symbol's, or outside its limits.
         """
-        with self._declaring("input"):
+        before = self._refusal
+        try:
+            self._check_recording("input")
             return self._input(name, example, axis_names)
+        except TraceException:
+            self._refusal = before
+            raise
 
     def _input(self, name: str, example: Tensor, axis_names: AxisNames) -> Tensor:
         checked_name(f"input {name!r}", name, self._names)
@@ -216,15 +213,21 @@ class Tracer:
         Raises:
             TraceException: INVALID_USAGE.
         """
-        with self._declaring("parameter"):
+        before = self._refusal
+        try:
+            self._check_recording("parameter")
             if not isinstance(tensor, Tensor):
                 raise invalid(f"parameter {name!r}: expected a tensor, got {type(tensor).__name__}")
             if tensor._trace is not None and tensor._trace.recorder is not None:
                 raise invalid(
                     f"parameter {name!r}: the tensor depends on an input, so it is no constant"
                 )
-            checked_name(f"parameter {name!r}", name, {})
+            if type(name) is not str or not name:
+                checked_name(f"parameter {name!r}", name, {})
             self.writer.constants.name(name, tensor)
+        except TraceException:
+            self._refusal = before
+            raise
 
     def finish(
         self,
@@ -243,8 +246,13 @@ class Tracer:
                 ended, or the program caught a refusal and went on; IN_PLACE_MUTATION when a constant
                 that the graph holds was written into.
         """
-        with self._declaring("finish"):
+        before = self._refusal
+        try:
+            self._check_recording("finish")
             return self._finish(outputs, function)
+        except TraceException:
+            self._refusal = before
+            raise
 
     def _finish(
         self, outputs: Mapping[str, Tensor], function: Callable[..., Any] | None
@@ -297,8 +305,17 @@ class Tracer:
         """Write one operator call; see :class:`onemodel_tensors.recording.Recorder`."""
         operator = record.operator
         try:
-            self._check_recording(operator)
-            inputs = [None if tensor is None else self._value(tensor) for tensor in record.inputs]
+            if not self.recording or get_ident() != self._thread:
+                self._check_recording(operator)
+            capture = self.writer.constants.capture
+            inputs: list[GraphValue | None] = []
+            for tensor in record.inputs:
+                if tensor is None:
+                    inputs.append(None)
+                elif tensor._trace is None:
+                    inputs.append(capture(tensor))
+                else:
+                    inputs.append(self._value(tensor))
             attributes = record.attributes
             if attributes:
                 attributes = {name: unwrap(value) for name, value in attributes.items()}
@@ -343,11 +360,11 @@ class Tracer:
         return result if isinstance(result, tuple) else (result,)
 
     def _value(self, tensor: Tensor) -> GraphValue:
+        """The value of a traced tensor."""
         trace = tensor._trace
-        if trace is None:
-            return self.writer.constants.capture(tensor)
-        if isinstance(trace, GraphValue) and trace.tracer is self:
+        if type(trace) is GraphValue and trace.tracer is self:
             return trace
+        assert trace is not None
         state = "records on another thread" if trace.recorder is not None else "has ended"
         raise invalid(
             f"a tensor of shape {tensor._array.shape} belongs to a trace that {state}, so this trace "
@@ -491,8 +508,9 @@ class Tracer:
 def _require_plain(spec: ops.OpSpec, attributes: dict[str, Any]) -> None:
     """An attribute of a node is one number for every run; only an operand can hold a size."""
     for name, value in attributes.items():
-        listed = value if isinstance(value, tuple) else (value,)
-        if name in spec.attributes and any(isinstance(entry, SymbolicExtent) for entry in listed):
+        listed = value if type(value) is tuple else (value,)
+        symbolic = [entry for entry in listed if type(entry) is SymbolicExtent]
+        if symbolic and name in spec.attributes:
             raise TraceException(
                 TraceErrorKind.SYMBOLIC_SHAPE,
                 f"{spec.name}: the attribute {name!r} would be frozen at the size of this run; only an "

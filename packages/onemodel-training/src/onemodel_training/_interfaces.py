@@ -3,7 +3,7 @@
 from onemodel_kernels.interfaces import Need, require
 
 NEEDS = (
-    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 2)),
+    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 4)),
     Need("trace.api", "onemodel_trace", "onemodel-trace", (1, 0)),
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from onemodel_tensors import Tensor
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceExamples"]
 
+_POSITIONAL = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+)
 _PLAIN = (bool, int, float, complex, str, bytes, range, slice, type, enum.Enum)
 
 
@@ -39,8 +44,10 @@ class TraceExamples:
         self._arguments = arguments
         found = [
             entry
-            for position, argument in enumerate(arguments)
-            for entry in self._visit(argument, _parameter_name(module, position))
+            for argument, name in zip(
+                arguments, _argument_names(module, len(arguments)), strict=True
+            )
+            for entry in self._visit(argument, name)
         ]
         self.names = [name for name, _ in found]
         self.tensors = [tensor for _, tensor in found]
@@ -97,10 +104,19 @@ def _rebuilt(value: Any, tensors: Iterator[Tensor]) -> Any:
     return value
 
 
-def _parameter_name(module: NnModule, position: int) -> str:
-    parameters = list(inspect.signature(module.forward).parameters.values())
-    known = position < len(parameters) and parameters[position].kind in (
-        inspect.Parameter.POSITIONAL_ONLY,
-        inspect.Parameter.POSITIONAL_OR_KEYWORD,
-    )
-    return parameters[position].name if known else f"input_{position}"
+def _argument_names(module: NnModule, count: int) -> list[str]:
+    """The parameter of ``forward`` that each of so many positional arguments is for."""
+    forward = module.forward
+    function = getattr(forward, "__func__", None)
+    if isinstance(function, FunctionType) and not function.__dict__:
+        # A signature takes longer than a small trace; a function without attributes has its own names.
+        code = function.__code__
+        names = list(code.co_varnames[1 : code.co_argcount])
+    else:
+        names = [
+            parameter.name
+            for parameter in inspect.signature(forward).parameters.values()
+            if parameter.kind in _POSITIONAL
+        ]
+    names = names[:count]
+    return names + [f"input_{position}" for position in range(len(names), count)]

@@ -52,8 +52,8 @@ def refuse_buffer_write(module: NnModule, name: str) -> None:
 
 
 @contextmanager
-def _known_paths(module: NnModule) -> Iterator[None]:
-    token = _paths.set({id(member): path for path, member in module.named_modules()})
+def _known_paths(paths: dict[int, str]) -> Iterator[None]:
+    token = _paths.set(paths)
     try:
         yield
     finally:
@@ -141,12 +141,12 @@ def trace_module(
         return module(*given.with_tensors(tensors))
 
     try:
-        with _known_paths(module), Tracer.begin() as tracer:
+        with _known_paths(state.paths), Tracer.begin() as tracer:
             inputs = [
                 tracer.input(name, tensor, axis_names=named)
                 for name, tensor, named in zip(names, given.tensors, axes, strict=True)
             ]
-            for path, tensor in (*module.named_parameters(), *module.named_buffers()):
+            for path, tensor in state.members:
                 tracer.parameter(path, tensor)
             result = run(*inputs)
             changed = state.changed()
