@@ -102,15 +102,15 @@ class _Build:
     def _add_node(self, node: PendingNode, names: dict[GraphValue, str]) -> None:
         chosen: list[str] = []
         for value in node.outputs:
-            if value in names:
-                chosen.append(names[value])
-            elif ".view_" in value.label:
-                chosen.append(self._claim(value.label))
-            else:
-                chosen.append(self._fresh(node.operator.lower()))
+            name = names.get(value)
+            if name is None:
+                label = value.label
+                name = self._claim(label) if label else self._fresh(node.operator.lower())
+            chosen.append(name)
+        values = self._values
         written = self._builder.add_node(
             node.operator,
-            [None if value is None else self._values[value] for value in node.inputs],
+            [None if value is None else values[value] for value in node.inputs],
             chosen,
             node.attributes,
             domain=node.domain,
@@ -118,7 +118,7 @@ class _Build:
             types=[(value.dtype, self._dimensions(value)) for value in node.outputs],
         )
         for value, made in zip(node.outputs, written, strict=True):
-            self._values[value] = made
+            values[value] = made
 
     def _dimensions(self, value: GraphValue) -> Sequence[int | str | None]:
         shape = value.shape
@@ -130,12 +130,14 @@ class _Build:
 
 def _needed(nodes: Sequence[PendingNode], outputs: Sequence[GraphValue]) -> list[PendingNode]:
     """The nodes that the outputs depend on, in the order in which they were recorded."""
-    wanted: set[int] = set()
-    pending = [value.node for value in outputs]
-    while pending:
-        node = pending.pop()
-        if node is None or id(node) in wanted:
-            continue
-        wanted.add(id(node))
-        pending.extend(value.node for value in node.inputs if value is not None)
-    return [node for node in nodes if id(node) in wanted]
+    wanted = {value.node for value in outputs}
+    needed: list[PendingNode] = []
+    # A node comes after all that it reads.
+    for node in reversed(nodes):
+        if node in wanted:
+            needed.append(node)
+            for value in node.inputs:
+                if value is not None:
+                    wanted.add(value.node)
+    needed.reverse()
+    return needed

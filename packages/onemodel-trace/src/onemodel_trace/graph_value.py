@@ -24,7 +24,7 @@ class GraphValue:
         shape: One plain int or symbolic extent for each axis.
         node: The node that writes it; None for an input or a constant.
         constant: The array of a constant, until the trace finishes.
-        label: The name that was asked for, or a stem to make one from.
+        label: The name that was asked for, or a stem to make one from; empty where nobody asked.
     """
 
     __slots__ = ("constant", "dtype", "label", "node", "shape", "tracer")
@@ -60,7 +60,8 @@ class GraphValue:
         return all(type(extent) is int for extent in self.shape)
 
     def __repr__(self) -> str:
-        return f"GraphValue({self.label}, {self.dtype}, {self.shape})"
+        made = self.label if self.node is None else self.node.operator
+        return f"GraphValue({made}, {self.dtype}, {self.shape})"
 
 
 @dataclass(eq=False, slots=True)

@@ -45,6 +45,7 @@ class GraphWriter:
         """Let go of all nodes and constants: tensors of the run may outlive the trace."""
         for node in self.nodes:
             node.inputs.clear()
+            node.outputs.clear()
         self.nodes.clear()
         self.constants = ConstantTable(self.tracer, 0)
         self.sizes = ShapeArithmetic(self)
@@ -67,15 +68,18 @@ class GraphWriter:
         attributes: dict[str, Any],
         domain: str = "",
     ) -> list[GraphValue]:
-        pending = PendingNode(domain, operator, inputs, attributes)
-        label = operator.lower()
+        outputs: list[GraphValue] = []
+        pending = PendingNode(domain, operator, inputs, attributes, outputs)
         for dtype, shape in types:
-            value = GraphValue(self.tracer, dtype, shape, label)
+            value = GraphValue(self.tracer, dtype, shape)
             value.node = pending
-            pending.outputs.append(value)
-            self.sizes.hold(value)
+            outputs.append(value)
+            for extent in shape:
+                if type(extent) is not int:
+                    self.sizes.hold(value)
+                    break
         self.nodes.append(pending)
-        return pending.outputs
+        return outputs
 
     def emit(self, operator: str, *inputs: GraphValue | None, **attributes: Any) -> GraphValue:
         """Add a node of an ONNX operator and give its first output.
@@ -102,8 +106,11 @@ class GraphWriter:
     ) -> list[GraphValue]:
         """As :meth:`emit_many` for a spec that was looked up before."""
         attributes = {name: value for name, value in attributes.items() if value is not None}
-        shapes = [None if value is None else value.shape for value in inputs]
-        dtypes = [None if value is None else value.dtype for value in inputs]
+        shapes: list[SymbolicShape | None] = []
+        dtypes: list[str | None] = []
+        for value in inputs:
+            shapes.append(None if value is None else value.shape)
+            dtypes.append(None if value is None else value.dtype)
         types = spec.infer(shapes, dtypes, attributes)[:outputs]
         domain = "" if spec.domain in ops.RESERVED_DOMAINS else spec.domain
         if not spec.operands:

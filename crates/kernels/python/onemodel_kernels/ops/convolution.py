@@ -23,16 +23,17 @@ def window_attributes(
     ``SAME_*`` needs static spatial extents, since the pads are computed from them.
     """
     n = len(kernel)
-    strides = tuple(call["strides"] or (1,) * n)
-    dilations = tuple(call["dilations"] or (1,) * n)
-    pads = tuple(call["pads"] or (0,) * (2 * n))
+    given = call.attributes
+    strides = tuple(given.get("strides") or (1,) * n)
+    dilations = tuple(given.get("dilations") or (1,) * n)
+    pads = tuple(given.get("pads") or (0,) * (2 * n))
     if not len(strides) == len(dilations) == n or len(pads) != 2 * n:
         raise AttributeValueError(
             f"strides {strides}, dilations {dilations} and pads {pads} must fit {n} spatial axes"
         )
-    if any(s < 1 for s in strides) or any(d < 1 for d in dilations):
+    if n and (min(strides) < 1 or min(dilations) < 1):
         raise AttributeValueError(f"strides {strides} and dilations {dilations} must be at least 1")
-    mode = call["auto_pad"] or "NOTSET"
+    mode = given.get("auto_pad") or "NOTSET"
     if mode == "NOTSET":
         return strides, dilations, pads
     if mode == "VALID":
@@ -74,17 +75,17 @@ def conv_type(call: Call, weight: int, bias: int, dtype: str) -> list[TensorType
     x, w = call.shape(0), call.shape(weight)
     kernel = _conv_kernel(call, weight)
     group = call["group"]
-    extents.unify(x[1], w[1] * group, f"the channels of X {x} and of W {w} with group {group}")
+    extents.unify(x[1], w[1] * group, "the channels of X {} and of W {} with group {}", x, w, group)
     if w[0] % group:
         raise ShapeError(f"the {w[0]} output channels must be a multiple of group {group}")
     if call.has(bias):
         extents.unify(call.shape(bias)[0], w[0], "the extent of B and the output channels")
     strides, dilations, pads = window_attributes(call, kernel)
     n = len(kernel)
-    sizes = tuple(
+    sizes = [
         extents.window(x[2 + i], kernel[i], strides[i], dilations[i], pads[i], pads[n + i])
         for i in range(n)
-    )
+    ]
     return [(dtype, (x[0], w[0], *sizes))]
 
 
@@ -140,7 +141,7 @@ def _conv_transpose(call: Call) -> list[TensorType]:
     dtype = call.agree()
     x, w = call.shape(0), call.shape(1)
     kernel, strides, dilations, pads, extra = _transposed(call)
-    extents.unify(x[1], w[0], f"the channels of X {x} and of W {w}")
+    extents.unify(x[1], w[0], "the channels of X {} and of W {}", x, w)
     n = len(kernel)
     sizes = tuple(
         extents.transposed_window(
@@ -202,7 +203,7 @@ def _causal(call: Call) -> list[TensorType]:
         raise ShapeError(
             f"input (N, C, L) and weight (C, 1, k) must have 3 axes, but they are {x} and {w}"
         )
-    extents.unify(x[1], w[0], f"the channels of the input {x} and of the weight {w}")
+    extents.unify(x[1], w[0], "the channels of the input {} and of the weight {}", x, w)
     extents.unify(w[1], 1, "the middle extent of the weight")
     if call["activation"] not in ("none", "silu", "swish"):
         raise AttributeValueError(

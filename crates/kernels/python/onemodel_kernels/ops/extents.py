@@ -76,33 +76,40 @@ def _symbol(*extents: Extent) -> Any:
 
 def add(a: Extent, b: Extent) -> Extent:
     """``a + b``."""
-    symbol = _symbol(a, b)
-    return a + b if symbol is None else symbol.add(a, b)
+    if type(a) is int and type(b) is int:
+        return a + b
+    return _symbol(a, b).add(a, b)
 
 
 def sub(a: Extent, b: Extent) -> Extent:
     """``a - b``."""
-    symbol = _symbol(a, b)
-    return a - b if symbol is None else symbol.sub(a, b)
+    if type(a) is int and type(b) is int:
+        return a - b
+    return _symbol(a, b).sub(a, b)
 
 
 def mul(a: Extent, b: Extent) -> Extent:
     """``a * b``."""
-    symbol = _symbol(a, b)
-    return a * b if symbol is None else symbol.mul(a, b)
+    if type(a) is int and type(b) is int:
+        return a * b
+    return _symbol(a, b).mul(a, b)
 
 
 def floordiv(a: Extent, b: Extent) -> Extent:
     """The greatest integer not above ``a / b``."""
-    symbol = _symbol(a, b)
-    return a // b if symbol is None else symbol.floordiv(a, b)
+    if type(a) is int and type(b) is int:
+        return a // b
+    return _symbol(a, b).floordiv(a, b)
 
 
 def product(extents: Iterable[Extent]) -> Extent:
     """The product of all extents; 1 for none."""
     result: Extent = 1
     for extent in extents:
-        result = mul(result, extent)
+        if type(extent) is int and type(result) is int:
+            result *= extent
+        else:
+            result = mul(result, extent)
     return result
 
 
@@ -119,9 +126,8 @@ def total(extents: Iterable[Extent]) -> Extent:
 
 def broadcast(a: Extent, b: Extent) -> Extent:
     """The extent of two aligned axes under broadcasting: equal ones stay, 1 yields to the other."""
-    symbol = _symbol(a, b)
-    if symbol is not None:
-        return symbol.broadcast(a, b)
+    if type(a) is not int or type(b) is not int:
+        return _symbol(a, b).broadcast(a, b)
     if a == b or b == 1:
         return a
     if a == 1:
@@ -147,14 +153,16 @@ def broadcast_shapes(*shapes: Sequence[Extent]) -> tuple[Extent, ...]:
     return tuple(result)
 
 
-def unify(a: Extent, b: Extent, what: str) -> Extent:
-    """The one extent that two axes must share; ``what`` names them in the error."""
-    symbol = _symbol(a, b)
-    if symbol is not None:
-        return symbol.unify(a, b, what)
-    if a != b:
-        raise ShapeError(f"{what} must be equal, but they are {a} and {b}")
-    return a
+def unify(a: Extent, b: Extent, what: str, *values: object) -> Extent:
+    """The one extent that two axes must share; ``what`` names them in the error, with ``values`` in
+    place of its braces.
+    """
+    if type(a) is int and type(b) is int:
+        if a == b:
+            return a
+        named = what.format(*values) if values else what
+        raise ShapeError(f"{named} must be equal, but they are {a} and {b}")
+    return _symbol(a, b).unify(a, b, what.format(*values) if values else what)
 
 
 def window(
@@ -171,9 +179,8 @@ def window(
     ``floor((size + pads - dilation*(kernel-1) - 1) / stride) + 1``; with ``ceil_mode`` rounded up,
     but a last window that would start in the padding at the end is dropped.
     """
-    symbol = _symbol(size)
-    if symbol is not None:
-        return symbol.window(size, kernel, stride, dilation, pad_begin, pad_end, ceil_mode)
+    if type(size) is not int:
+        return size.window(size, kernel, stride, dilation, pad_begin, pad_end, ceil_mode)
     reach = dilation * (kernel - 1) + 1
     room = size + pad_begin + pad_end - reach
     if room < 0:

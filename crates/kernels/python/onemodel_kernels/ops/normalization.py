@@ -23,15 +23,15 @@ EPSILON = 9.999999747378752e-06
 
 
 def _per_channel(call: Call, *inputs: int) -> None:
-    channels = call.shape()[1] if call.rank() > 1 else 1
+    x = call.shape()
+    channels = x[1] if len(x) > 1 else 1
     for index in inputs:
-        if call.rank(index) != 1:
+        shape = call.shape(index)
+        if len(shape) != 1:
             raise ShapeError(
-                f"tensor input {index} must have one axis of {channels}, but it is {call.shape(index)}"
+                f"tensor input {index} must have one axis of {channels}, but it is {shape}"
             )
-        extents.unify(
-            call.shape(index)[0], channels, f"the extent of tensor input {index} and the channels"
-        )
+        extents.unify(shape[0], channels, "the extent of tensor input {} and the channels", index)
 
 
 def _batch(call: Call) -> list[TensorType]:

@@ -19,7 +19,7 @@ def matmul_shape(a: Sequence[Any], b: Sequence[Any]) -> tuple[Any, ...]:
         raise ShapeError("both inputs need at least 1 axis")
     left = tuple(a) if len(a) > 1 else (1, *a)
     right = tuple(b) if len(b) > 1 else (*b, 1)
-    extents.unify(left[-1], right[-2], f"the inner extents of {tuple(a)} and {tuple(b)}")
+    extents.unify(left[-1], right[-2], "the inner extents of {} and {}", tuple(a), tuple(b))
     result = extents.broadcast_shapes(left[:-2], right[:-2])
     if len(a) > 1:
         result = (*result, left[-2])
@@ -50,7 +50,7 @@ def _linear(call: Call) -> list[TensorType]:
     x, w = call.shape(0), call.shape(1)
     if not x or len(w) != 2:
         raise ShapeError(f"x needs at least 1 axis and w needs 2, but their shapes are {x} and {w}")
-    extents.unify(x[-1], w[1], f"the inner extents of {x} and {w}")
+    extents.unify(x[-1], w[1], "the inner extents of {} and {}", x, w)
     return [(dtype, (*x[:-1], w[0]))]
 
 

@@ -89,8 +89,13 @@ class Call:
 
     def agree(self, *indices: int) -> str:
         """The one dtype that the named tensor inputs (all present ones, when none is named) have."""
-        chosen = indices or range(len(self.dtypes))
-        found = [self.dtypes[i] for i in chosen if self.has(i)]
+        shapes, dtypes = self.shapes, self.dtypes
+        present = len(shapes)
+        found = [
+            dtypes[i]
+            for i in indices or range(len(dtypes))
+            if i < present and shapes[i] is not None
+        ]
         if not found or found[0] is None:
             raise DtypeError("at least one tensor input is required")
         for other in found[1:]:
@@ -206,6 +211,7 @@ class OpSpec:
     defaults: Mapping[str, Any] = field(default_factory=dict)
     tensor_inputs: tuple[InputSpec, ...] = ()
     operands: tuple[tuple[int, str], ...] = ()
+    required: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "defaults", {n: a.default for n, a in self.attributes.items()})
@@ -214,6 +220,8 @@ class OpSpec:
         )
         operands = tuple((p, i.name) for p, i in enumerate(self.inputs) if i.kind == "operand")
         object.__setattr__(self, "operands", operands)
+        required = tuple(n for n, a in self.attributes.items() if a.required)
+        object.__setattr__(self, "required", required)
 
     def call(
         self,
@@ -266,8 +274,8 @@ class OpSpec:
                 raise AttributeValueError(
                     f"{self.name}: unknown attribute {name!r}; it has {known}"
                 )
-        for name, attribute in self.attributes.items():
-            if attribute.required and attributes.get(name) is None:
+        for name in self.required:
+            if attributes.get(name) is None:
                 raise AttributeValueError(f"{self.name}: the attribute {name!r} is required")
 
     def kernel_attributes(self, call: Call) -> dict[str, Any]:

@@ -82,14 +82,13 @@ class GraphBuilder:
             name: The node's name.
             types: dtype and shape of each output, where they are known.
         """
-        stem = (name or operator).replace(" ", "_")
         wanted: Sequence[str | Value | None]
-        wanted = [self.fresh_name(stem)] if outputs == 1 else outputs  # type: ignore[assignment]
-        if isinstance(outputs, int) and outputs != 1:
-            wanted = []
-            for index in range(outputs):
-                fresh = self.fresh_name(f"{stem}_{index}")
-                wanted = [*wanted, fresh]
+        if isinstance(outputs, int):
+            stem = (name or operator).replace(" ", "_")
+            stems = [stem] if outputs == 1 else [f"{stem}_{index}" for index in range(outputs)]
+            wanted = [self.fresh_name(stem) for stem in stems]
+        else:
+            wanted = outputs
         values: list[Value | None] = []
         for index, entry in enumerate(wanted):
             if entry is None:

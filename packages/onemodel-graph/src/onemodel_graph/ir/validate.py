@@ -44,8 +44,11 @@ def validate(graph: Graph, outer: Iterable[Value] = ()) -> None:
             if isinstance(body, Graph):
                 validate(body, known)
         for made in node.outputs:
-            if made is not None:
+            if made is None:
+                continue
+            if made in known or names.setdefault(made.name, made) is not made:
                 declare(made, node.label)
+            known.add(made)
     for value in graph.outputs:
         if value not in known:
             raise AttributeValueError(f"output: nothing writes the value {value.name!r}")

@@ -451,11 +451,18 @@ def _described(value: object) -> str:
 
 def unwrap(value: Any) -> Any:
     """An attribute value with every Extent replaced by its symbolic extent, also inside tuples."""
-    if type(value) is Extent:
+    kind = type(value)
+    if kind is Extent:
         return value._size
-    if type(value) in (tuple, list):
-        return tuple(unwrap(item) for item in value)
+    if kind is tuple or kind is list:
+        for item in value:
+            if type(item) not in _PLAIN:
+                return tuple([unwrap(item) for item in value])
+        return tuple(value)
     return value
+
+
+_PLAIN = frozenset({int, float, bool, str})
 
 
 def wrap_shape(shape: tuple[Any, ...]) -> tuple[Any, ...]:

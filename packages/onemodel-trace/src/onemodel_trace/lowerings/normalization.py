@@ -18,7 +18,7 @@ def _filled(writer: GraphWriter, number: float, shape: Sequence[Any], like: Grap
 
 
 def _batch(writer: GraphWriter, call: Recorded) -> Any:
-    x, scale, bias, mean, variance = (call.optional(index) for index in range(5))
+    x, scale, bias, mean, variance = (*call.inputs, None, None, None, None)[:5]
     assert x is not None
     channels = (x.shape[1],)
     if mean is None or variance is None or call.get("training_mode"):

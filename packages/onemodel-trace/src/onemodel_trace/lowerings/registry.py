@@ -27,7 +27,7 @@ FAMILIES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Recorded:
     """One operator call in terms of graph values.
 
