@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from onemodel_graph.planning.node_planning import Host
 from onemodel_graph.planning.numbers import tensor
 from onemodel_graph.planning.planner import Planner
-from onemodel_graph.planning.segment import Host
 from onemodel_graph.planning.slot import Known
 from onemodel_graph.planning.steps import Step, handler
 from onemodel_kernels import Array, Kernel

@@ -14,37 +14,36 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from onemodel_graph.ir import Graph, Value
+from onemodel_graph.ir import Value
+from onemodel_graph.planning.border import (
+    collect,
+    feed_slots,
+    filled,
+    flat_arrays,
+    live_values,
+    replaced,
+    template_of,
+    type_of,
+)
 from onemodel_graph.planning.checks import MALFORMED
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.memory import build
+from onemodel_graph.planning.node_planning import (
+    Environment,
+    Host,
+    located,
+    malformed,
+    plan_step,
+)
 from onemodel_graph.planning.planner import NeedsValue, Planner
-from onemodel_graph.planning.slot import SIZES, Items, Known, Slot, constant, flat
-from onemodel_graph.planning.steps import Alias, Expansion, Prepared, Step
+from onemodel_graph.planning.slot import SIZES, Slot, constant, flat
+from onemodel_graph.planning.steps import Alias, Prepared, Step
 from onemodel_kernels import Array, Program
-from onemodel_kernels.errors import AttributeValueError, OneModelError, ShapeError
+from onemodel_kernels.errors import OneModelError
 from onemodel_kernels.forking import new_in_child
 
 CONTINUATIONS = 32
 """Continuations kept for each segment; the least recently used goes first."""
-
-Environment = dict[Value, Known]
-HostFunction = Callable[[list[Any]], Sequence[Any]]
-
-
-class Host(Exception):
-    """The rest of the node runs outside a program, on arrays.
-
-    Args:
-        function: Takes one entry for each of ``arguments`` (an array, a list of them for a
-            sequence, ``None``) and returns one for each output of the node.
-        arguments: What it reads.
-    """
-
-    def __init__(self, function: HostFunction, arguments: Sequence[Known]) -> None:
-        super().__init__()
-        self.function = function
-        self.arguments = list(arguments)
 
 
 @dataclass(eq=False, slots=True)
@@ -110,7 +109,7 @@ class Planned:
 
     def signature(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """What the plan of these inputs depends on."""
-        return tuple(_signature(value) for value in values)
+        return tuple(type_of(value) for value in values)
 
     def first(
         self, values: Sequence[Any], check: Callable[[Sequence[Any]], None] | None = None
@@ -123,7 +122,7 @@ class Planned:
                 not permitted.
         """
         if self._typed:
-            key = tuple([v.shape if type(v) is Array else _signature(v) for v in values])
+            key = tuple([v.shape if type(v) is Array else type_of(v) for v in values])
         else:
             key = self.signature(values)
         last, segment = self._last
@@ -140,7 +139,7 @@ class Planned:
         feeds: list[Slot] = []
         environment = dict(self._base)
         for value, given in zip(self.inputs, values, strict=True):
-            environment[value] = _feed(given, feeds)
+            environment[value] = feed_slots(given, feeds)
         segment = self._plan(environment, feeds, list(self.prepared.steps))
         with self._lock:
             self.plans[key] = segment
@@ -155,7 +154,7 @@ class Planned:
 
     def run(self, values: Sequence[Any], observer: Observer = execute) -> list[Any]:
         """Runs the graph on arrays; returns one entry for each output."""
-        return self.finish(self.first(values), _arrays(values), observer)
+        return self.finish(self.first(values), flat_arrays(values), observer)
 
     def finish(
         self, segment: Segment, arrays: list[Array], observer: Observer = execute
@@ -167,7 +166,7 @@ class Planned:
             else:
                 made = []
             if segment.template is not None:
-                return [_fill(entry, made) for entry in segment.template]
+                return [filled(entry, made) for entry in segment.template]
             key: tuple[Any, ...]
             returned: Sequence[Any] = ()
             if segment.host is not None:
@@ -186,7 +185,7 @@ class Planned:
                     segment.continuations[key] = following
                     if len(segment.continuations) > CONTINUATIONS:
                         segment.continuations.popitem(last=False)
-            arrays = [*made, *_arrays(returned)]
+            arrays = [*made, *flat_arrays(returned)]
             segment = following
 
     def _host(self, segment: Segment, made: list[Array]) -> Sequence[Any]:
@@ -194,13 +193,13 @@ class Planned:
         assert host is not None
         assert step is not None
         where = {slot: i for i, slot in enumerate(segment.results)}
-        arguments = [_gather(known, where, made) for known in host.arguments]
+        arguments = [collect(known, where, made) for known in host.arguments]
         try:
             return host.function(arguments)
         except OneModelError as error:
             raise located(error, step) from None
         except MALFORMED as error:
-            raise located(_malformed(error, step), step) from error
+            raise located(malformed(error, step), step) from error
 
     def _continue(self, segment: Segment, made: list[Array], returned: Sequence[Any]) -> Segment:
         feeds = []
@@ -209,11 +208,11 @@ class Planned:
             fresh = Slot(array.dtype, tuple(array.shape))
             feeds.append(fresh)
             moved[slot] = constant(array.copy()) if index in segment.needed else fresh
-        environment = {value: _moved(k, moved) for value, k in segment.environment.items()}
+        environment = {value: replaced(k, moved) for value, k in segment.environment.items()}
         if segment.host_node is not None:
             outputs = segment.host_node.node.outputs
             for value, given in zip(outputs, returned, strict=False):
-                known = _feed(given, feeds)
+                known = feed_slots(given, feeds)
                 if value is not None:
                     environment[value] = known
         return self._plan(environment, feeds, segment.rest)
@@ -231,7 +230,7 @@ class Planned:
                     environment[target] = environment[source]
                 continue
             try:
-                expansion = _plan_step(planner, step, environment)
+                expansion = plan_step(planner, step, environment)
             except NeedsValue as need:
                 rest = [step, *reversed(work)]
                 return self._cut(planner, environment, feeds, rest, [need.slot], None, None)
@@ -242,11 +241,13 @@ class Planned:
             except OneModelError as error:
                 raise located(error, step, environment) from None
             except MALFORMED as error:
-                raise located(_malformed(error, step), step, environment) from error
+                raise located(malformed(error, step), step, environment) from error
             if expansion:
                 work.extend(reversed(expansion))
         results: list[Slot] = []
-        template = [_template(environment[value], results) for value in self.prepared.graph.outputs]
+        template = [
+            template_of(environment[value], results) for value in self.prepared.graph.outputs
+        ]
         program, labels, picks = _program(planner, feeds, results)
         segment = Segment(program, labels, picks, results, {}, [], template=template)
         # One program that takes the arrays at hand and makes the outputs, in order.
@@ -267,7 +268,7 @@ class Planned:
         host: Host | None,
         step: Step | None,
     ) -> Segment:
-        live = _live(rest, self.prepared.graph)
+        live = live_values(rest, self.prepared.graph)
         kept = {value: known for value, known in environment.items() if value in live}
         carried = dict.fromkeys(slot for slot in wanted if slot.array is None)
         for known in kept.values():
@@ -290,186 +291,3 @@ def _program(
     picks = [i for i, slot in enumerate(feeds) if slot in used]
     program, labels = build(planner.calls, [feeds[i] for i in picks], results)
     return program, labels, picks
-
-
-def _plan_step(planner: Planner, step: Step, environment: Environment) -> list[Step | Alias] | None:
-    """Adds a node's calls and notes its outputs; steps that are to be planned in its place."""
-    node = step.node
-    planner.label = node.label
-    inputs = [None if value is None else environment[value] for value in node.inputs]
-    planner.lasting = all(k is None or (isinstance(k, Slot) and k.permanent) for k in inputs)
-    if step.handle is not None:
-        outputs = step.handle(planner, step, inputs)
-        if isinstance(outputs, Expansion):
-            return outputs.steps
-    else:
-        outputs = _apply(planner, step, inputs)
-    if any(value is not None for value in node.outputs[len(outputs) :]):
-        raise AttributeValueError(
-            f"{node.label}: it has {len(outputs)} outputs, {len(node.outputs)} are asked for"
-        )
-    for value, known in zip(node.outputs, outputs, strict=False):
-        if value is not None:
-            environment[value] = known
-    return None
-
-
-def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Known]:
-    spec = step.spec
-    assert spec is not None
-    node = step.node
-    attributes = node.attributes
-    slots: list[Slot | None] = []
-    for known in inputs:
-        if isinstance(known, Items):
-            raise OneModelError(f"{node.label}: expected tensors, got a sequence")
-        slots.append(known)
-    if step.operands:
-        attributes = dict(attributes)
-        for position, name in step.operands:
-            slot = slots[position]
-            if slot is None:
-                continue
-            if slot.array is None and spec.dynamic is not None:
-                call = spec.call([], [], attributes)
-                result = spec.dynamic(planner, call, slots)
-                return result if isinstance(result, tuple) else (result,)
-            if len(slot.shape) > 1:
-                raise ShapeError(
-                    f"{node.label}: expected {name!r} to be one number or a list, got {slot}"
-                )
-            attributes[name] = planner.value(slot, f"{node.label}: the value of {name!r}")
-            if spec.name == "Range" and not spec.domain:
-                attributes["dtype"] = slot.dtype
-    elif spec.name == "Split" and not spec.domain:
-        attributes = dict(attributes)
-    unsplit = "split" not in attributes and "num_outputs" not in attributes
-    if spec.name == "Split" and not spec.domain and unsplit:
-        attributes["num_outputs"] = len(node.outputs)
-    tensors = [slots[p] for p in step.tensors]
-    if spec.data_dependent:
-        call = spec.call([], [], attributes)
-        _, kernel = planner.context.kernel(spec.name, spec.kernel_attributes(call))
-
-        def run(arrays: list[Any]) -> Sequence[Any]:
-            result = kernel(*arrays)
-            return result if isinstance(result, tuple) else (result,)
-
-        if all(slot is None or slot.array is not None for slot in tensors):
-            made = run([None if slot is None else slot.array for slot in tensors])
-            return [constant(array) for array in made]
-        raise Host(run, tensors)
-    asked = max((i + 1 for i, value in enumerate(node.outputs) if value is not None), default=0)
-    return planner.apply(spec, tensors, attributes, asked)
-
-
-def _malformed(error: BaseException, step: Step) -> OneModelError:
-    return AttributeValueError(
-        f"{step.node.label}: its inputs or attributes have a form that it does not take "
-        f"({type(error).__name__}: {error})"
-    )
-
-
-def located(
-    error: OneModelError, step: Step, environment: Environment | None = None
-) -> OneModelError:
-    """The error with the node and, where known, its inputs."""
-    node = step.node
-    text = str(error)
-    if node.name and repr(node.name) not in text:
-        operator, mark, rest = text.partition(": ")
-        text = f"{operator} (node {node.name!r}){mark}{rest}" if mark else f"{node.label}: {text}"
-    elif not node.name and node.operator not in text:
-        text = f"{node.label}: {text}"
-    if environment is not None:
-        shown = ", ".join(
-            f"{value.name}: {environment.get(value)}" for value in node.inputs if value is not None
-        )
-        text = f"{text}; inputs: {shown}" if "; inputs: " not in text else text
-    return type(error)(text)
-
-
-def _live(rest: Sequence[Step | Alias], graph: Graph) -> set[Value]:
-    live = set(graph.outputs)
-    for step in rest:
-        if isinstance(step, Alias):
-            live.update(source for source, _ in step.pairs)
-        else:
-            live.update(value for value in step.node.inputs if value is not None)
-            for body in step.bodies.values():
-                live.update(reads(body))
-    return live
-
-
-def reads(body: Prepared) -> set[Value]:
-    """Values of enclosing graphs that a body, or a body inside it, reads."""
-    own = {*body.graph.inputs, *body.graph.values.values()}
-    found: set[Value] = set()
-    for step in body.steps:
-        found.update(value for value in step.node.inputs if value is not None)
-        own.update(value for value in step.node.outputs if value is not None)
-        for inner in step.bodies.values():
-            found |= reads(inner)
-    found.update(body.graph.outputs)
-    return found - own
-
-
-def _signature(value: Any) -> Any:
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return ("sequence", *(_signature(entry) for entry in value))
-    return (value.dtype, value.shape)
-
-
-def _feed(value: Any, feeds: list[Slot]) -> Known:
-    if value is None:
-        return None
-    if isinstance(value, list):
-        return Items([_feed(entry, feeds) for entry in value])
-    slot = Slot(value.dtype, tuple(value.shape))
-    feeds.append(slot)
-    return slot
-
-
-def _arrays(values: Sequence[Any]) -> list[Array]:
-    found: list[Array] = []
-    for value in values:
-        if isinstance(value, list):
-            found.extend(_arrays(value))
-        elif value is not None:
-            found.append(value)
-    return found
-
-
-def _moved(known: Known, moved: dict[Slot, Slot]) -> Known:
-    if isinstance(known, Items):
-        return Items([_moved(entry, moved) for entry in known.slots], known.dtype)
-    return known if known is None else moved.get(known, known)
-
-
-def _gather(known: Known, where: dict[Slot, int], made: list[Array]) -> Any:
-    if known is None:
-        return None
-    if isinstance(known, Items):
-        return [_gather(entry, where, made) for entry in known.slots]
-    return known.array if known.array is not None else made[where[known]]
-
-
-def _template(known: Known, results: list[Slot]) -> Any:
-    if known is None:
-        return None
-    if isinstance(known, Items):
-        return [_template(entry, results) for entry in known.slots]
-    if known.array is not None:
-        return known.array
-    results.append(known)
-    return len(results) - 1
-
-
-def _fill(entry: Any, made: list[Array]) -> Any:
-    if isinstance(entry, int):
-        return made[entry]
-    if isinstance(entry, list):
-        return [_fill(part, made) for part in entry]
-    return entry.copy() if isinstance(entry, Array) else entry
