@@ -135,6 +135,9 @@ def built(release: Release) -> list[str]:
 def installed_alone(release: Release) -> list[str]:
     """In an empty environment the wheel installs with its declared needs, and so does the sdist."""
     siblings = closure((release.package.name,))[:-1]
+    files = release.files or sorted((release.root / "dist").glob(f"{release.package.module}-*"))
+    if not files:
+        return ["there is no wheel and no sdist in dist: the check before this one builds them"]
     with tempfile.TemporaryDirectory() as folder:
         for name in siblings:
             sources = str(release.root / PACKAGES[name].folder)
@@ -144,7 +147,7 @@ def installed_alone(release: Release) -> list[str]:
         wheels = sorted(Path(folder).glob("*.whl"))
         return [
             line
-            for file in release.files
+            for file in files
             for line in check_distribution.install_problems(file, wheels)
         ]
 
