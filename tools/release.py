@@ -146,9 +146,7 @@ def installed_alone(release: Release) -> list[str]:
                 return [f"{name}: no wheel could be built"]
         wheels = sorted(Path(folder).glob("*.whl"))
         return [
-            line
-            for file in files
-            for line in check_distribution.install_problems(file, wheels)
+            line for file in files for line in check_distribution.install_problems(file, wheels)
         ]
 
 
