@@ -19,6 +19,7 @@ from onemodel_graph.planning.segment import Planned
 from onemodel_graph.planning.slot import SIZES
 from onemodel_graph.planning.steps import Prepared, prepare
 from onemodel_graph.profile import Profile
+from onemodel_graph.texts import resolve as resolve_texts
 from onemodel_kernels import Array, set_num_threads
 from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError, UnsupportedError
 from onemodel_kernels.ops.narrow import HELD
@@ -80,9 +81,12 @@ class Session:
         loaded = load(model)
         self._declared = loaded.graph
         _require_dtypes(loaded.graph)
-        graph, self._narrow = resolve(loaded.graph)
-        self._plain = not any(self._narrow)
-        self._context = Context(self._mode is ArithmeticMode.FAST)
+        resolved = resolve_texts(loaded.graph)
+        graph, narrow = resolve(resolved.graph)
+        self._texts = resolved.texts
+        self._kinds = [a or b for a, b in zip(resolved.outputs, narrow, strict=True)]
+        self._plain = resolved.texts is None and not any(narrow)
+        self._context = Context(self._mode is ArithmeticMode.FAST, resolved.texts)
         # Passes rely on what is checked here, and errors name the nodes of the file.
         prepared = prepare(graph)
         if optimise:
@@ -150,21 +154,23 @@ class Session:
             made = None if program is None else program.run_named(inputs[0], self._names)
             if made is not None:
                 return made
-        made = [
-            entry.numpy() if type(entry) is Array else _numpy(entry)
-            for entry in self.run_arrays(*inputs, **named)
-        ]
-        if self._plain:
-            return made
-        pairs = zip(made, self._narrow, strict=True)
-        return [entry if name is None else shown(entry, name) for entry, name in pairs]
+        if self._texts is not None:
+            with self._texts.run():
+                return self._shown(self.run_arrays(*inputs, **named))
+        made = self.run_arrays(*inputs, **named)
+        if not self._plain:
+            return self._shown(made)
+        return [entry.numpy() if type(entry) is Array else _numpy(entry) for entry in made]
 
     def run_arrays(self, *inputs: Any, **named: Any) -> list[Any]:
         """As :meth:`run`, with ``Array`` outputs.
 
         Numbers of 8 bits or fewer, of which numpy has no types, stand in ``int8``, ``uint8`` or
-        ``float32`` arrays here.
+        ``float32`` arrays here, and codes of the model's own in the place of strings.
         """
+        if self._texts is not None and not self._texts.running:
+            with self._texts.run():
+                return self.run_arrays(*inputs, **named)
         values = self._values(inputs, named)
         segment = self._planned.first(values, self._check)
         if segment.direct:
@@ -175,11 +181,27 @@ class Session:
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """Runs the model once and says how long each kernel call took."""
+        if self._texts is not None and not self._texts.running:
+            with self._texts.run():
+                return self.profile(*inputs, **named)
         values = self._values(inputs, named)
         profile = Profile()
         segment = self._planned.first(values, self._check)
         profile.outputs = self._planned.finish(segment, _flat(values), profile.observe)
         return profile
+
+    def _shown(self, made: Sequence[Any]) -> list[Any]:
+        """Outputs with the types that numpy has no arrays of: narrow numbers, texts, dicts."""
+        found = []
+        for entry, kind in zip(made, self._kinds, strict=True):
+            if kind == "string" and self._texts is not None:
+                found.append(self._texts.shown(entry))
+            elif isinstance(kind, tuple):
+                found.append([dict(zip(kind, row, strict=True)) for row in entry.tolist()])
+            else:
+                plain = _numpy(entry)
+                found.append(plain if kind is None else shown(plain, kind))
+        return found
 
     def _check(self, values: Sequence[Any]) -> None:
         symbols = bind(self._inputs, values)
@@ -211,6 +233,9 @@ class Session:
             )
         found = []
         for value, dtype, name in zip(given, self._dtypes, names, strict=True):
+            if dtype == "string" and self._texts is not None:
+                found.append(self._texts.given(value, f"input {name!r}"))
+                continue
             array = value if type(value) is Array else _convert(value, dtype, name)
             if type(array) is Array:
                 if array.dtype != dtype and (dtype is None or array.dtype != HELD.get(dtype)):
@@ -244,7 +269,7 @@ class Session:
 
 
 def _require_dtypes(graph: Graph) -> None:
-    known = {*SIZES, *HELD, "sequence", "optional", None}
+    known = {*SIZES, *HELD, "sequence", "optional", "string", None}
     wrong = [repr(value) for value in graph.inputs if value.dtype not in known]
     if wrong:
         raise UnsupportedError(

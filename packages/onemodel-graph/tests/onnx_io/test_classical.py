@@ -148,7 +148,7 @@ def test_a_forest_of_many_nodes_loads_at_once():
         ("LinearRegressor", {"coefficients": [1.0, 2.0, 3.0]}),
         ("LinearRegressor", {"coefficients": [1.0] * 4, "intercepts": [1.0, 2.0]}),
         ("LinearRegressor", {"coefficients": [1.0] * 4, "post_transform": "PROBIT"}),
-        ("LinearClassifier", {"coefficients": [1.0] * 8, "classlabels_strings": ["a", "b"]}),
+        ("LinearClassifier", {"coefficients": [1.0] * 8, "classlabels_strings": ["a", "b", "c"]}),
         ("LinearClassifier", {"coefficients": [1.0] * 8, "classlabels_ints": [1, 2, 3]}),
         ("Normalizer", {"norm": "L3"}),
         ("Imputer", {"imputed_value_floats": [1.0, 2.0]}),

@@ -166,14 +166,17 @@ def test_products_of_bytes(signed, zeros, shape):
     np.testing.assert_array_equal(got, want)
 
 
-def test_labels_that_are_texts_are_refused():
-    stored = leaves("class", [0, 1, 0, 1], [1.0, 1.0, 1.0, 1.0])
+def test_labels_of_trees_may_be_texts():
+    stored = leaves("class", [0, 1, 2, 1], [1.0, 0.75, 2.0, 0.5])
     trees = node(
         "TreeEnsembleClassifier", ["x"], ["label", "scores"], domain=CLASSICAL, name="forest",
-        classlabels_strings=["no", "yes"], **NODES, **stored,
+        classlabels_strings=["no", "yes", "both"], **NODES, **stored,
     )  # fmt: skip
-    proto = model([trees], {"x": (np.float32, (2, 3))}, ["label", "scores"])
+    proto = model([trees], {"x": (np.float32, ("n", 3))}, ["label", "scores"])
     proto.graph.output[0].type.tensor_type.elem_type = TensorProto.STRING
     proto.opset_import.append(helper.make_opsetid(CLASSICAL, 1))
-    with pytest.raises(UnsupportedError, match="forest"):
-        og.Session(proto.SerializeToString()).run(ROWS[:2])
+    label, scores = og.Session(proto.SerializeToString()).run(ROWS)
+    peer = ort.InferenceSession(proto.SerializeToString())
+    wanted, want = peer.run(None, {"x": ROWS})
+    assert label.tolist() == list(wanted)
+    np.testing.assert_array_equal(scores, want)

@@ -26,7 +26,8 @@ def bits(outputs):
             found.append(None)
         else:
             array = np.asarray(value)
-            found.append((str(array.dtype), array.shape, array.tobytes()))
+            held = array.tolist() if array.dtype == object else array.tobytes()
+            found.append((str(array.dtype), array.shape, held))
     return found
 
 

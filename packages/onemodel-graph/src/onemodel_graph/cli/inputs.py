@@ -11,6 +11,7 @@ import numpy as np
 from onemodel_graph.ir import Value
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.ops.narrow import HELD
 
 FREE = 2
 """The size of an extent that neither the model nor the user states."""
@@ -84,7 +85,7 @@ def picture(path: Path, value: Value) -> Any:
 
 
 def drawn(inputs: tuple[Value, ...], sizes: Mapping[str, int], seed: int) -> dict[str, Any]:
-    """Inputs drawn from a seed: the same on every machine; integers are 0 or 1."""
+    """Inputs drawn from a seed: the same on every machine; integers are 0 or 1, texts ``text``."""
     found: dict[str, Any] = {}
     for index, value in enumerate(inputs):
         shape = []
@@ -94,6 +95,10 @@ def drawn(inputs: tuple[Value, ...], sizes: Mapping[str, int], seed: int) -> dic
             else:
                 shape.append(FREE if extent is None else extent)
         kind = value.dtype or "float32"
+        if kind == "string":
+            found[value.name] = np.full(shape, "text", object)
+            continue
+        kind = HELD.get(kind, kind)
         numbers: Array = Kernel(
             "RandomUniform",
             shape=tuple(shape),

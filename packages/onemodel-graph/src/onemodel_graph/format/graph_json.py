@@ -12,9 +12,9 @@ import math
 from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
+from onemodel_graph.passes.base import CODED
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, UnsupportedError
-from onemodel_kernels.ops.narrow import HELD
 
 DEPTH = 64
 """Bodies inside each other beyond this are refused."""
@@ -25,7 +25,7 @@ def write_graph(graph: Graph, tensors: dict[str, Array], prefix: str = "") -> di
     initializers = []
     for name, array in graph.initializers.items():
         dtype = graph.values[name].dtype
-        if dtype in HELD:
+        if dtype in CODED:
             raise UnsupportedError(
                 f"initializer {name!r}: format v1 does not hold {dtype}; save the model as ONNX"
             )

@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onemodel_graph.ir import Graph, Model, Node, Value
 from onemodel_graph.ir.graph import OPSET
 from onemodel_graph.onnx_io.adapters import Rewriter, adapt
+from onemodel_graph.onnx_io.adapters.label_encoder import lists_of
 from onemodel_graph.onnx_io.messages import (
     AttributeProto,
     FunctionProto,
@@ -23,6 +24,7 @@ from onemodel_graph.onnx_io.messages import (
 from onemodel_graph.onnx_io.raw_data import RawData
 from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
+from onemodel_graph.text_data import unpacked
 from onemodel_kernels import ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 
@@ -161,7 +163,8 @@ class _Importer:
         for index, tensor in enumerate(proto.initializer):
             array = to_array(tensor, self.external, None if raw is None else raw.read(index))
             dtype = dtype_name(tensor.data_type)
-            value = Value(scope.prefix + tensor.name, dtype, tuple(array.shape))
+            shape = tuple(tensor.dims) if dtype == "string" else tuple(array.shape)
+            value = Value(scope.prefix + tensor.name, dtype, shape)
             if value.name in graph.initializers:
                 raise AttributeValueError(f"the initializer {tensor.name!r} is there twice")
             graph.initializers[value.name] = array
@@ -251,11 +254,10 @@ class _Importer:
                 value.dtype, value.shape = typed.dtype, typed.shape
             scope.write(name, value, shown)
             outputs.append(value)
-        if proto.op_type == "Constant" and not domain:
-            kinds = [a.t.data_type for a in proto.attribute if a.type == AttributeProto.TENSOR]
-            for value, kind in zip(outputs, kinds, strict=False):
-                if value is not None:
-                    value.dtype = dtype_name(kind)
+        if proto.op_type == "Constant" and not domain and outputs and outputs[0] is not None:
+            _type_constant(proto, outputs[0], attributes)
+        if proto.op_type == "LabelEncoder" and domain == "ai.onnx.ml":
+            attributes = lists_of(attributes)
         return Node(domain, proto.op_type, inputs, outputs, attributes, scope.prefix + proto.name)
 
     def attribute(self, proto: AttributeProto, name: str, scope: _Scope, shown: str) -> Any:
@@ -272,6 +274,8 @@ class _Importer:
             return tuple(proto.floats)
         if kind == AttributeProto.STRINGS:
             return tuple(entry.decode("utf-8", "surrogateescape") for entry in proto.strings)
+        if kind == AttributeProto.TENSOR and dtype_name(proto.t.data_type) == "string":
+            return tuple(unpacked(to_array(proto.t, self.external)))
         if kind == AttributeProto.TENSOR:
             return to_array(proto.t, self.external)
         if kind == AttributeProto.GRAPH:
@@ -336,6 +340,20 @@ class _Importer:
             graph.nodes.append(Node("", "Identity", [inner.values[source]], [value]))
             scope.write(target, value, f"function {function.name!r}")
         self.depth -= 1
+
+
+def _type_constant(proto: NodeProto, value: Value, attributes: dict[str, Any]) -> None:
+    """Notes what a Constant holds where its array does not say it: narrow numbers and texts."""
+    for entry in proto.attribute:
+        if entry.type == AttributeProto.TENSOR:
+            value.dtype = dtype_name(entry.t.data_type)
+            if value.dtype == "string":
+                value.shape = tuple(entry.t.dims)
+                attributes["value_strings"] = attributes.pop(entry.name)
+        elif entry.name in ("value_string", "value_strings"):
+            texts = attributes[entry.name]
+            value.dtype = "string"
+            value.shape = () if isinstance(texts, str) else (len(texts),)
 
 
 def typed(proto: Any) -> tuple[str | None, tuple[int | str | None, ...] | None]:

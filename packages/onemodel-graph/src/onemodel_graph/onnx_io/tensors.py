@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from onemodel_graph.narrow import BITS, packed, packed_size, unpacked
 from onemodel_graph.onnx_io.types import ARRAYS, dtype_name, dtype_number
+from onemodel_graph.text_data import packed as packed_texts
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, BoundsError, ShapeError, UnsupportedError
 
@@ -116,6 +117,13 @@ def to_array(tensor: TensorProto, external: ExternalData, raw: bytes | None = No
     shape = tuple(tensor.dims)
     if any(extent < 0 for extent in shape):
         raise ShapeError(f"{where}: its shape {shape} has a negative extent")
+    if dtype == "string":
+        if len(tensor.string_data) != math.prod(shape):
+            raise ShapeError(
+                f"{where}: {len(tensor.string_data)} strings, but its shape {shape} needs "
+                f"{math.prod(shape)}"
+            )
+        return packed_texts([text.decode("utf-8", "replace") for text in tensor.string_data])
     if dtype in BITS:
         return _narrow(tensor, external, raw, dtype, shape, where)
     if dtype not in ARRAYS:
@@ -152,8 +160,9 @@ def _narrow(
 ) -> Array:
     """The numbers of elements of 8 bits or fewer: raw, beside the model, or a byte in each int32."""
     size = packed_size(dtype, math.prod(shape))
+    data: Any
     if tensor.data_location == tensor.EXTERNAL:
-        data: Any = external.read(tensor, "uint8", (size,), size)
+        data = external.read(tensor, "uint8", (size,), size)
     elif raw is not None or tensor.HasField("raw_data"):
         data = tensor.raw_data if raw is None else raw
     else:
@@ -178,6 +187,8 @@ def to_proto(values: Array, name: str, dtype: str | None = None) -> TensorProto:
     """A tensor with the array's elements as raw data; ``dtype`` as in :func:`stored_bytes`."""
     from onemodel_graph.onnx_io.messages import TensorProto
 
+    if dtype == "string":
+        raise UnsupportedError(f"initializer {name!r}: strings are not written")
     return TensorProto(
         dims=values.shape,
         data_type=dtype_number(dtype if dtype in BITS else values.dtype),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_kernels import Array
+from onemodel_kernels.ops.narrow import HELD
 
 
 @dataclass(eq=False, slots=True)
@@ -29,6 +30,8 @@ class Pass:
     bit_rule: str = "It changes no arithmetic."
 
 
+CODED = frozenset({*HELD, "string"})
+"""Element types whose arrays hold something else: what reads one may mean it by its type."""
 EXACT = frozenset({"fast", "exact"})
 FAST = frozenset({"fast"})
 
@@ -84,8 +87,12 @@ class Matcher:
         return node
 
     def array(self, value: Value | None) -> Array | None:
-        """The array of an initializer."""
-        if value is None or self.graph.values.get(value.name) is not value:
+        """The array of an initializer of numbers."""
+        if (
+            value is None
+            or value.dtype == "string"
+            or self.graph.values.get(value.name) is not value
+        ):
             return None
         return self.graph.initializers.get(value.name)
 

@@ -30,7 +30,7 @@ def run(graph: Graph) -> bool:
     for name, array in graph.initializers.items():
         value = graph.values[name]
         if array.nbytes <= SMALL and value not in outputs:
-            key = (value.dtype, array.dtype, array.shape, array.tobytes())
+            key = (value.dtype, value.shape, array.dtype, array.shape, array.tobytes())
             first = constants.setdefault(key, value)
             if first is not value:
                 replaced[value] = first

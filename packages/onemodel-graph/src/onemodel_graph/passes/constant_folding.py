@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from onemodel_graph.ir import Graph, Node, Value
-from onemodel_graph.passes.base import Pass
+from onemodel_graph.passes.base import CODED, Pass
 from onemodel_graph.planning.checks import MALFORMED
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.planner import NeedsValue, Planner
@@ -11,7 +11,6 @@ from onemodel_graph.planning.slot import Slot, constant
 from onemodel_graph.planning.steps import HANDLERS
 from onemodel_kernels import ops
 from onemodel_kernels.errors import OneModelError
-from onemodel_kernels.ops.narrow import HELD
 
 GROWTH = 1 << 20
 """A result this many bytes larger than its inputs is left to the run: it would only fill memory."""
@@ -22,7 +21,7 @@ def _constants(node: Node, known: dict[Value, Slot]) -> list[Slot | None] | None
     for value in node.inputs:
         if value is None:
             found.append(None)
-        elif value.dtype in HELD:
+        elif value.dtype in CODED:
             # Its array is of another type, and what the node computes may depend on it.
             return None
         elif value in known:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from onemodel_graph.ir import Graph
-from onemodel_graph.passes.base import Pass
+from onemodel_graph.passes.base import CODED, Pass
 from onemodel_graph.planning.sequences import constant_array
-from onemodel_kernels.ops.narrow import HELD
 
 
 def run(graph: Graph) -> bool:
@@ -18,14 +17,15 @@ def run(graph: Graph) -> bool:
             if isinstance(body, Graph):
                 changed = run(body) or changed
         value = node.outputs[0] if node.outputs else None
-        if node.operator != "Constant" or node.domain or value is None or value in outputs:
+        text = value is not None and value.dtype == "string"
+        if text or node.operator != "Constant" or node.domain or value is None or value in outputs:
             kept.append(node)
             continue
         array = constant_array(node.attributes)
         if value.name in graph.initializers:
             kept.append(node)
             continue
-        if value.dtype not in HELD:
+        if value.dtype not in CODED:
             value.dtype = array.dtype
         value.shape = tuple(array.shape)
         graph.initializers[value.name] = array

@@ -24,10 +24,12 @@ class Context:
 
     Args:
         fast: Whether plans may use kernels that are not exact.
+        texts: What the codes of texts stand for, where the model has texts.
     """
 
-    def __init__(self, fast: bool = False) -> None:
+    def __init__(self, fast: bool = False, texts: Any = None) -> None:
         self.fast = fast
+        self.texts = texts
         self._kernels: dict[Any, Kernel] = {}
         self._bound: dict[Any, Kernel] = {}
         self._folded: dict[Any, tuple[Slot, ...]] = {}

@@ -1,5 +1,11 @@
 """Imports every module that registers handlers, so that the table of operators is complete."""
 
-from onemodel_graph.planning import control_flow, detection, reinterpretation, sequences
+from onemodel_graph.planning import (
+    control_flow,
+    detection,
+    reinterpretation,
+    sequences,
+    text_operators,
+)
 
-__all__ = ["control_flow", "detection", "reinterpretation", "sequences"]
+__all__ = ["control_flow", "detection", "reinterpretation", "sequences", "text_operators"]

@@ -15,6 +15,8 @@ from onemodel_kernels.errors import AttributeValueError, OneModelError, Unsuppor
 from onemodel_kernels.ops import Attribute, OpSpec
 from onemodel_kernels.ops.spec import slots
 
+TEXT = "onemodel.text"
+"""The domain of operators on texts (:mod:`onemodel_graph.texts`)."""
 Handler = Callable[[Planner, "Step", Sequence[Known]], "Sequence[Known] | Expansion"]
 HANDLERS: dict[tuple[str, str], Handler] = {}
 """Operators that the planner itself carries out: constants, sequences, control flow."""
@@ -24,9 +26,13 @@ SIGNATURES: dict[tuple[str, str], Signature] = {}
 
 HINTS = {
     (
+        "onemodel.text",
+        "RegexFullMatch",
+    ): "there is no matcher here whose time is bounded for every pattern",
+    (
         "ai.onnx.ml",
         "ZipMap",
-    ): "convert the model with options={'zipmap': False}: its scores are an array",
+    ): "it makes an output of the model only; or convert with options={'zipmap': False}",
 }
 """What to do about operators that are met and have no place here."""
 
@@ -125,6 +131,8 @@ def _prepare(graph: Graph, missing: list[str]) -> Prepared:
         spec = None if handle is not None else ops.find(node.operator, node.domain)
         if spec is None and handle is None:
             hint = HINTS.get((node.domain, node.operator))
+            if hint is None and node.domain == TEXT:
+                hint = "it has no form for strings, which are passed on, compared and encoded"
             if hint is None and node.domain:
                 hint = f"import the package that registers it, if {node.domain!r} is one of yours"
             missing.append(node.label if hint is None else f"{node.label}: {hint}")
