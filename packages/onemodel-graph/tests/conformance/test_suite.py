@@ -31,6 +31,23 @@ FAILING = {
         ("test_dft_inverse", "test_dft_inverse_opset19"),
         "zero is expected where float32 leaves 2e-6",
     ),
+    **dict.fromkeys(
+        (
+            "test_regex_full_match_basic",
+            "test_regex_full_match_email_domain",
+            "test_regex_full_match_empty",
+        ),
+        "no matcher here bounds its time",
+    ),
+    **dict.fromkeys(
+        (
+            "test_cast_e8m0_FLOAT_to_FLOAT8E8M0",
+            "test_cast_e8m0_FLOAT16_to_FLOAT8E8M0",
+            "test_cast_e8m0_FLOAT8E8M0_to_FLOAT",
+            "test_cast_e8m0_FLOAT8E8M0_to_FLOAT16",
+        ),
+        "numbers of an exponent alone are not held",
+    ),
     "test_attention_4d_causal_fp16_expanded": "two of 192 values are the next float16",
 }
 
@@ -43,6 +60,8 @@ FAILING = {
         ("core", "opset 21 to 26", 490),
         ("core", "opset from 27", 50),
         ("float16 and float64", None, 89),
+        ("low bit", None, 60),
+        ("string", None, 25),
     ],
 )
 def test_every_case_of_the_installed_onnx(group, span, cases):
