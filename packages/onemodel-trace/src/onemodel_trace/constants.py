@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from onemodel_kernels import Array
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 MAX_CONSTANT_BYTES = 2**31 - 1
 """The most that one constant may hold: a protobuf message ends there."""
+
+_Captured = tuple[GraphValue, Array, int]
+"""A value, the array that it was made of, and the version of its storage then."""
 
 
 class ConstantTable:
@@ -32,17 +36,17 @@ class ConstantTable:
     def __init__(self, tracer: Tracer, limit: int = MAX_CONSTANT_BYTES) -> None:
         self._tracer = tracer
         self._limit = limit
-        self._captured: list[tuple[GraphValue, Array, int]] = []
-        self._by_array: dict[int, GraphValue] = {}
-        self._by_storage: dict[int, list[tuple[Array, GraphValue]]] = {}
+        # By storage what was captured and named first, and what shows the same storage otherwise.
+        self._captured: dict[int, _Captured] = {}
+        self._other_views: dict[int, list[_Captured]] = {}
+        self._named: dict[int, tuple[Array, str]] = {}
+        self._named_views: dict[int, list[tuple[Array, str]]] = {}
+        self._names: dict[str, Array] = {}
+        self._numbers: list[_Captured] = []
         self._by_bits: dict[tuple[str, bytes], GraphValue] = {}
         self._scalars: dict[tuple[float | bool, str], GraphValue] = {}
         self._filled: dict[tuple[Any, ...], GraphValue] = {}
         self._integers: dict[tuple[int, ...] | int, GraphValue] = {}
-        self._names: dict[str, Array] = {}
-        self._named: dict[int, list[tuple[Array, str]]] = {}
-        # By the id of arrays that the tables above keep.
-        self._own: dict[int, tuple[int, str]] = {}
         self._view_counts: dict[str, int] = {}
 
     def name(self, name: str, tensor: Tensor) -> None:
@@ -53,25 +57,23 @@ class ConstantTable:
         """
         held = tensor._array
         known = self._names.setdefault(name, held)
-        if known is not held and not _alike(known, held):
+        if not _alike(known, held):
             raise TraceException(
                 TraceErrorKind.INVALID_USAGE, f"parameter: the name {name!r} is used twice"
             )
         storage = held.storage_id
-        named = self._named.get(storage)
-        if named is not None and _name_among(named, held) is not None:
+        if self._name_of(storage, held) is not None:
             return
-        if self._by_storage and self._shown(storage, held) is not None:
+        if self._value_of(storage, held) is not None:
             raise TraceException(
                 TraceErrorKind.INVALID_USAGE,
                 f"parameter {name!r}: the tensor of shape {held.shape} was already used by a recorded "
                 "operator; name parameters before the model runs",
             )
-        if named is None:
-            self._named[storage] = [(held, name)]
+        if storage in self._named:
+            self._named_views.setdefault(storage, []).append((held, name))
         else:
-            named.append((held, name))
-        self._own[id(held)] = (storage, name)
+            self._named[storage] = (held, name)
 
     @property
     def names(self) -> set[str]:
@@ -81,50 +83,63 @@ class ConstantTable:
     def capture(self, tensor: Tensor) -> GraphValue:
         """The value of a tensor that does not depend on an input."""
         held = tensor._array
-        value = self._by_array.get(id(held))
-        if value is not None:
-            return value
-        own = self._own.get(id(held))
-        if own is not None and own[0] not in self._by_storage:
-            value = self._keep(self._made(held, own[1]), held)
-            self._by_storage[own[0]] = [(held, value)]
-            return value
-        if held.ndim == 0 and held.storage_id not in self._named:
-            return self._keep(self.number(held), held)
-        return self._of(held)
-
-    def _keep(self, value: GraphValue, held: Array) -> GraphValue:
-        # The list keeps the array, so that no other one gets its id.
-        self._captured.append((value, held, held.version))
-        self._by_array[id(held)] = value
-        return value
-
-    def _of(self, held: Array) -> GraphValue:
-        """The value of an array, the same one for all that show the same elements of a storage."""
         storage = held.storage_id
-        value = self._shown(storage, held)
+        first = self._captured.get(storage)
+        if first is not None:
+            if first[1] is held:
+                return first[0]
+        else:
+            named = self._named.get(storage)
+            if named is not None and named[0] is held:
+                return self._keep(storage, held, self._made(held, named[1]))
+        if held.ndim == 0 and storage not in self._named:
+            value = self.number(held)
+            self._numbers.append((value, held, held.version))
+            return value
+        return self._of(storage, held)
+
+    def _of(self, storage: int, held: Array) -> GraphValue:
+        """The value of an array, the same one for all that show the same elements of a storage."""
+        value = self._value_of(storage, held)
         if value is None:
-            value = self._keep(self._capture(held, self._named.get(storage)), held)
-            shown = self._by_storage.get(storage)
-            if shown is None:
-                self._by_storage[storage] = [(held, value)]
-            else:
-                shown.append((held, value))
+            value = self._keep(storage, held, self._capture(storage, held))
         return value
 
-    def _shown(self, storage: int, held: Array) -> GraphValue | None:
+    def _keep(self, storage: int, held: Array, value: GraphValue) -> GraphValue:
+        captured = (value, held, held.version)
+        if storage in self._captured:
+            self._other_views.setdefault(storage, []).append(captured)
+        else:
+            self._captured[storage] = captured
+        return value
+
+    def _value_of(self, storage: int, held: Array) -> GraphValue | None:
         """The value of what an array shows, if that was captured."""
-        for shown, value in self._by_storage.get(storage, ()):
-            if shown is held or _alike(shown, held):
+        first = self._captured.get(storage)
+        if first is None:
+            return None
+        for value, shown, _ in [first, *self._other_views.get(storage, [])]:
+            if _alike(shown, held):
                 return value
         return None
 
-    def _capture(self, held: Array, named: list[tuple[Array, str]] | None) -> GraphValue:
-        if not named:
+    def _name_of(self, storage: int, held: Array) -> str | None:
+        """The name of what an array shows, if it has one."""
+        first = self._named.get(storage)
+        if first is None:
+            return None
+        for shown, name in [first, *self._named_views.get(storage, [])]:
+            if _alike(shown, held):
+                return name
+        return None
+
+    def _capture(self, storage: int, held: Array) -> GraphValue:
+        named = self._named.get(storage)
+        if named is None:
             return self._made(held, "")
-        own = _name_among(named, held)
+        own = self._name_of(storage, held)
         if own is None:
-            weight, owner = named[0]
+            weight, owner = named
             layout = view_layout(weight, held)
             if layout is not None:
                 return self._view_of(weight, layout, owner)
@@ -143,7 +158,7 @@ class ConstantTable:
 
     def _view_of(self, weight: Array, layout: ViewLayout, owner: str) -> GraphValue:
         """A view of a named weight as nodes on it, so that the weight is there once, as it is stored."""
-        value = self._of(weight)
+        value = self._of(weight.storage_id, weight)
         writer = self._tracer.writer
         start, count = layout.start, layout.count
         if count != weight.size:
@@ -226,7 +241,8 @@ class ConstantTable:
         Raises:
             TraceException: IN_PLACE_MUTATION naming the constant.
         """
-        for value, held, version in self._captured:
+        kept = (self._captured.values(), *self._other_views.values(), self._numbers)
+        for value, held, version in chain.from_iterable(kept):
             if held.version != version:
                 named = (
                     "a constant" if value.label in ("", "constant") else f"constant {value.label!r}"
@@ -241,18 +257,10 @@ class ConstantTable:
 
 def _alike(one: Array, other: Array) -> bool:
     """Whether two arrays show the same elements of one storage."""
-    return (
+    return one is other or (
         one.storage_id == other.storage_id
         and one.offset == other.offset
         and one.shape == other.shape
         and one.strides == other.strides
         and one.dtype == other.dtype
     )
-
-
-def _name_among(named: list[tuple[Array, str]], held: Array) -> str | None:
-    """The name of what an array shows, if it has one."""
-    for shown, name in named:
-        if shown is held or _alike(shown, held):
-            return name
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from onemodel_graph.ir import Graph, GraphBuilder, Value
+from onemodel_graph.ir import Graph, Node, Value, validate
 from onemodel_trace.extents import ExtentScope
 from onemodel_trace.graph_value import GraphValue, PendingNode
 from onemodel_trace.graph_writer import GraphWriter
@@ -37,36 +37,32 @@ class _Build:
         self._outputs = outputs
         self._scope = scope
         self._nodes = _needed(writer.nodes, [value for _, value in outputs])
-        self._builder = GraphBuilder("onemodel")
+        self._graph = Graph("onemodel")
         self._values: dict[GraphValue, Value] = {}
         self._taken: set[str] = {name for name, _ in inputs} | {name for name, _ in outputs}
         self._reserved = writer.constants.names
         self._counts: dict[str, int] = {}
 
     def graph(self) -> Graph:
+        graph, values = self._graph, self._values
         for name, value in self._inputs:
-            self._values[value] = self._builder.add_input(
-                name, value.dtype, self._dimensions(value)
-            )
+            values[value] = Value(name, value.dtype, self._dimensions(value))
+            graph.inputs.append(values[value])
         names = self._output_names()
         for node in self._nodes:
-            for source in node.inputs:
-                if source is not None and source not in self._values:
-                    self._add_constant(source)
             self._add_node(node, names)
         for name, value in self._outputs:
-            written = self._values[value]
+            written = values[value]
             if written.name != name:
-                types = [(value.dtype, self._dimensions(value))]
-                written = self._builder.add_node(
-                    "Identity", [written], [name], name=name, types=types
-                )[0]
-            self._builder.add_output(written)
+                source, written = written, Value(name, value.dtype, self._dimensions(value))
+                graph.nodes.append(Node("", "Identity", [source], [written], {}, name))
+            graph.outputs.append(written)
         guards = self._scope.guards
         if guards:
             text = json.dumps([guard.source() for guard in guards], separators=(",", ":"))
-            self._builder.add_metadata(GUARDS_KEY, text)
-        return self._builder.build()
+            graph.metadata[GUARDS_KEY] = text
+        validate(graph)
+        return graph
 
     def _output_names(self) -> dict[GraphValue, str]:
         """The requested name of each node output; a second name of one value needs a node."""
@@ -92,39 +88,40 @@ class _Build:
         self._taken.add(label)
         return label
 
-    def _add_constant(self, value: GraphValue) -> None:
+    def _constant(self, value: GraphValue) -> Value:
         held = value.constant
         assert held is not None, f"{value} has no producer"
         generated = value.label in ("", "constant")
         name = self._fresh("constant") if generated else self._claim(value.label)
-        self._values[value] = self._builder.add_initializer(name, held)
+        made = self._values[value] = Value(name, value.dtype, value.shape)
+        self._graph.initializers[name] = held
+        self._graph.values[name] = made
+        return made
 
     def _add_node(self, node: PendingNode, names: dict[GraphValue, str]) -> None:
-        chosen: list[str] = []
+        values = self._values
+        inputs = [
+            None if source is None else values.get(source) or self._constant(source)
+            for source in node.inputs
+        ]
+        outputs: list[Value | None] = []
         for value in node.outputs:
             name = names.get(value)
             if name is None:
                 label = value.label
                 name = self._claim(label) if label else self._fresh(node.operator.lower())
-            chosen.append(name)
-        values = self._values
-        written = self._builder.add_node(
-            node.operator,
-            [None if value is None else values[value] for value in node.inputs],
-            chosen,
-            node.attributes,
-            domain=node.domain,
-            name=chosen[0],
-            types=[(value.dtype, self._dimensions(value)) for value in node.outputs],
+            made = values[value] = Value(name, value.dtype, self._dimensions(value))
+            outputs.append(made)
+        named = values[node.outputs[0]].name
+        self._graph.nodes.append(
+            Node(node.domain, node.operator, inputs, outputs, node.attributes, named)
         )
-        for value, made in zip(node.outputs, written, strict=True):
-            values[value] = made
 
-    def _dimensions(self, value: GraphValue) -> Sequence[int | str | None]:
+    def _dimensions(self, value: GraphValue) -> tuple[int | str | None, ...]:
         shape = value.shape
         for extent in shape:
             if type(extent) is not int:
-                return [dimension(extent, self._scope.axes) for extent in shape]
+                return tuple([dimension(extent, self._scope.axes) for extent in shape])
         return shape
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from onemodel_kernels import ops
@@ -89,13 +90,13 @@ class GraphWriter:
             inputs: The tensor inputs in order, None for an absent optional one.
             attributes: Attributes and operands; None leaves one out.
         """
-        return self.emit_spec(ops.get(operator), list(inputs), attributes, 1)[0]
+        return self.emit_spec(_spec(operator), list(inputs), attributes, 1)[0]
 
     def emit_many(
         self, operator: str, count: int, *inputs: GraphValue | None, **attributes: Any
     ) -> tuple[GraphValue, ...]:
         """As :meth:`emit` for the first so many outputs."""
-        return tuple(self.emit_spec(ops.get(operator), list(inputs), attributes, count))
+        return tuple(self.emit_spec(_spec(operator), list(inputs), attributes, count))
 
     def emit_spec(
         self,
@@ -184,6 +185,10 @@ class GraphWriter:
         target = extents.reshape(value.shape, tuple(shape), allowzero=True)
         if target == value.shape:
             return value
+        if all(type(extent) is int for extent in target):
+            attributes = {"allowzero": 1} if 0 in target else {}
+            operand = self.constants.integers(target)
+            return self.node("Reshape", [value, operand], (value.dtype, target), attributes)
         operand, computed = self.sizes.reshape_operand(target)
         # A 0 in the operand is an empty axis, also one that a run computes; never "copy the input's".
         zero = computed or 0 in [extent for extent in target if type(extent) is int]
@@ -200,6 +205,10 @@ class GraphWriter:
     def scalar(self, number: float | bool, like: GraphValue) -> GraphValue:
         """The 0-d constant of a number in another value's dtype."""
         return self.constants.scalar(number, like.dtype)
+
+
+_spec = cache(ops.get)
+"""The spec of an operator that a lowering names: specs are never exchanged."""
 
 
 def _first(operand: Any) -> Any:

@@ -8,6 +8,7 @@ them as static methods). Nothing here knows the classes that implement it.
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
@@ -255,8 +256,6 @@ def range_length(start: Any, limit: Any, delta: Any) -> Extent:
         raise ShapeError("the delta of a range must not be 0")
     if all(type(value) is int for value in (start, limit, delta)):
         return max(0, -((start - limit) // delta))
-    import math
-
     return max(0, math.ceil((limit - start) / delta))
 
 
@@ -282,10 +281,14 @@ def reshape(
     symbol = _symbol(*shape, *target)
     if symbol is not None:
         return tuple(symbol.reshape(tuple(shape), tuple(target), allowzero))
+    count = math.prod(shape)
     result = list(target)
     open_axis = None
     known = 1
     for axis, extent in enumerate(target):
+        if extent > 0:
+            known *= extent
+            continue
         if extent == -1:
             if open_axis is not None:
                 raise ShapeError(f"the target shape {tuple(target)} has more than one -1")
@@ -300,7 +303,6 @@ def reshape(
         elif extent < 0:
             raise ShapeError(f"the target shape {tuple(target)} has the extent {extent}")
         known *= result[axis]
-    count = product(shape)
     if open_axis is not None:
         if known == 0 or count % known:
             raise ShapeError(

@@ -212,6 +212,7 @@ class OpSpec:
     tensor_inputs: tuple[InputSpec, ...] = ()
     operands: tuple[tuple[int, str], ...] = ()
     required: tuple[str, ...] = ()
+    accepted: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "defaults", {n: a.default for n, a in self.attributes.items()})
@@ -222,6 +223,8 @@ class OpSpec:
         object.__setattr__(self, "operands", operands)
         required = tuple(n for n, a in self.attributes.items() if a.required)
         object.__setattr__(self, "required", required)
+        accepted = frozenset((*self.attributes, *(name for _, name in operands)))
+        object.__setattr__(self, "accepted", accepted)
 
     def call(
         self,
@@ -269,7 +272,7 @@ class OpSpec:
         missing.
         """
         for name in attributes:
-            if name not in self.attributes and all(name != operand for _, operand in self.operands):
+            if name not in self.accepted:
                 known = ", ".join(self.attributes) or "none"
                 raise AttributeValueError(
                     f"{self.name}: unknown attribute {name!r}; it has {known}"

@@ -94,10 +94,11 @@ class GraphBuilder:
             if entry is None:
                 values.append(None)
                 continue
-            value = entry if isinstance(entry, Value) else Value(entry)
+            value = Value(entry) if isinstance(entry, str) else entry
             self._claim(value.name)
             if types is not None and index < len(types):
-                value.dtype, value.shape = types[index][0], tuple(types[index][1])
+                value.dtype, shape = types[index]
+                value.shape = tuple(shape)
             values.append(value)
         kept = {key: v for key, v in (attributes or {}).items() if v is not None}
         self._graph.nodes.append(Node(domain, operator, list(inputs), values, kept, name))

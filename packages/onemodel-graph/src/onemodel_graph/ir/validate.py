@@ -31,9 +31,12 @@ def validate(graph: Graph, outer: Iterable[Value] = ()) -> None:
 
     for value in graph.inputs:
         declare(value, "input")
-    for value in graph.values.values():
-        if value not in known:
+    for name, value in graph.values.items():
+        if value in known:
+            continue
+        if name != value.name or names.setdefault(name, value) is not value:
             declare(value, "initializer")
+        known.add(value)
     for node in graph.nodes:
         for source in node.inputs:
             if source is not None and source not in known:
