@@ -106,7 +106,7 @@ class Package:
 PACKAGES = {
     package.name: package
     for package in (
-        Package("kernels", "crates/kernels", tests="tests/python", wheel_limit=4_000_000),
+        Package("kernels", "crates/kernels", tests="tests/python", wheel_limit=6_000_000),
         Package("tensors", "packages/onemodel-tensors", ("kernels",)),
         Package(
             "graph",
