@@ -10,7 +10,9 @@ use crate::simd::{Isa, LANES, Simd, WithSimd, dispatch_on};
 /// Queries of a block: two vectors.
 pub(super) const ROWS: usize = 2 * LANES;
 /// Keys of a tile. It is part of the kernel's definition.
-const KEYS: usize = 256;
+pub(super) const KEYS: usize = 256;
+/// Queries up to which the lanes are keys instead: those of more would stay empty.
+const FEW: usize = 3;
 /// Keys, or queries, of the innermost tile at most.
 const MOST: usize = 8;
 
@@ -49,13 +51,18 @@ pub(super) struct Workspace {
     memory: Scratch,
     keys: Option<Scratch>,
     values: Option<Scratch>,
+    turned: Option<Scratch>,
 }
 
 impl Workspace {
     pub(super) fn new(operator: &str, isa: Isa, sizes: Sizes) -> Result<Self> {
         let floats = ROWS * (sizes.features + 2 * (KEYS + MOST) + sizes.width());
         let memory = Scratch::new(operator, floats * size_of::<f32>())?;
-        Ok(Self { isa, sizes, memory, keys: None, values: None })
+        // Only the last block may have few queries.
+        let few = (1..=FEW).contains(&(sizes.queries % ROWS));
+        let bytes = KEYS * sizes.features * size_of::<f32>();
+        let turned = few.then(|| Scratch::new(operator, bytes)).transpose()?;
+        Ok(Self { isa, sizes, memory, keys: None, values: None, turned })
     }
 
     /// Lets the features of keys, and the values in whole vectors, follow each other: copies what does
@@ -120,24 +127,39 @@ impl Workspace {
             let from = head.q.ptr.offset(first as isize * head.q.rows);
             pack_panel(q, ROWS, rows, features, from, head.q.columns, head.q.rows);
         }
-        let block = Block { sizes: self.sizes, head, first, rows, q, scores, mask, sums };
+        let turned = self
+            .turned
+            .as_mut()
+            .map_or(std::ptr::null_mut(), |turned| turned.as_mut::<f32>().as_mut_ptr());
+        let block = Block { sizes: self.sizes, head, first, rows, q, scores, mask, sums, turned };
         dispatch_on(self.isa, block);
     }
 }
 
+/// One block, with what is computed of it. The fields are those that [`super::few`] uses too.
 #[derive(Clone, Copy)]
-struct Block {
-    sizes: Sizes,
-    head: Head,
-    first: usize,
-    rows: usize,
+pub(super) struct Block {
+    pub(super) sizes: Sizes,
+    pub(super) head: Head,
+    pub(super) first: usize,
+    pub(super) rows: usize,
     /// Query r of feature i at `q[i * ROWS + r]`.
-    q: *const f32,
-    /// Query r of key j at `scores[j * ROWS + r]`, and so for the mask.
-    scores: *mut f32,
-    mask: *mut f32,
+    pub(super) q: *const f32,
+    /// Query r of key j at `scores[j * ROWS + r]`, and so for the mask; for few queries each has its
+    /// keys one after the other.
+    pub(super) scores: *mut f32,
+    pub(super) mask: *mut f32,
     /// The accumulators, row after row.
-    sums: *mut f32,
+    pub(super) sums: *mut f32,
+    /// For few queries, a tile's keys feature by feature.
+    pub(super) turned: *mut f32,
+}
+
+/// The weight of row m for key j at `at + j * step + m`.
+#[derive(Clone, Copy)]
+pub(super) struct Weights {
+    pub(super) at: *const f32,
+    pub(super) step: usize,
 }
 
 impl WithSimd for Block {
@@ -147,7 +169,13 @@ impl WithSimd for Block {
     fn run<S: Simd>(self, s: S) {
         // SAFETY: the promise of `Workspace::block`.
         unsafe {
-            if self.rows > LANES {
+            if self.rows <= FEW {
+                if S::ISA == Isa::Avx512 {
+                    self.few::<S, 8>(s);
+                } else {
+                    self.few::<S, 4>(s);
+                }
+            } else if self.rows > LANES {
                 self.vectors::<S, 2>(s);
             } else {
                 self.vectors::<S, 1>(s);
@@ -191,9 +219,7 @@ impl Block {
                 for v in 0..V {
                     sum[v] = s.add(sum[v], added[v]);
                 }
-                if self.rows == 1 {
-                    self.add_values::<S, 1, 4>(s, from, keys, &factors);
-                } else if S::ISA == Isa::Avx512 {
+                if S::ISA == Isa::Avx512 {
                     self.add_values::<S, 8, 2>(s, from, keys, &factors);
                 } else {
                     self.add_values::<S, 4, 1>(s, from, keys, &factors);
@@ -340,22 +366,38 @@ impl Block {
         keys: usize,
         factors: &[f32; ROWS],
     ) {
-        let width = self.sizes.width();
         let mut row = 0;
         while row < self.rows {
-            let mut at = 0;
-            // SAFETY: rows below ROWS, which M divides, and columns below `width`.
-            unsafe {
-                while at + V * LANES <= width {
-                    self.chains::<S, M, V>(s, from, keys, factors, row, at);
-                    at += V * LANES;
-                }
-                while at < width {
-                    self.chains::<S, M, 1>(s, from, keys, factors, row, at);
-                    at += LANES;
-                }
-            }
+            let weights = Weights { at: self.scores.wrapping_add(row), step: ROWS };
+            // SAFETY: rows below ROWS, which M divides.
+            unsafe { self.add_rows::<S, M, V>(s, from, keys, weights, factors, row) };
             row += M;
+        }
+    }
+
+    /// The same for M rows.
+    #[inline(always)]
+    pub(super) unsafe fn add_rows<S: Simd, const M: usize, const V: usize>(
+        self,
+        s: S,
+        from: usize,
+        keys: usize,
+        weights: Weights,
+        factors: &[f32; ROWS],
+        row: usize,
+    ) {
+        let width = self.sizes.width();
+        let mut at = 0;
+        // SAFETY: columns below `width`.
+        unsafe {
+            while at + V * LANES <= width {
+                self.chains::<S, M, V>(s, from, keys, weights, factors, row, at);
+                at += V * LANES;
+            }
+            while at < width {
+                self.chains::<S, M, 1>(s, from, keys, weights, factors, row, at);
+                at += LANES;
+            }
         }
     }
 
@@ -365,6 +407,7 @@ impl Block {
         s: S,
         from: usize,
         keys: usize,
+        weights: Weights,
         factors: &[f32; ROWS],
         row: usize,
         at: usize,
@@ -384,20 +427,20 @@ impl Block {
                 }
             }
             let mut values = ptr.offset(from as isize * rows).add(at);
-            let mut weights = self.scores.add(row).cast_const();
+            let Weights { at: mut weight, step } = weights;
             for _ in 0..keys {
                 let mut x = [s.splat(0.0); V];
                 for v in 0..V {
                     x[v] = s.load(values.add(v * LANES));
                 }
                 for m in 0..M {
-                    let w = s.splat(*weights.add(m));
+                    let w = s.splat(*weight.add(m));
                     for v in 0..V {
                         acc[m][v] = s.fma(w, x[v], acc[m][v]);
                     }
                 }
                 values = values.wrapping_offset(rows);
-                weights = weights.wrapping_add(ROWS);
+                weight = weight.wrapping_add(step);
             }
             for m in 0..M {
                 for v in 0..V {
@@ -409,7 +452,7 @@ impl Block {
 
     /// The accumulators times the factors, as rows of the output.
     #[inline(always)]
-    unsafe fn store<S: Simd>(self, s: S, factors: &[f32; ROWS]) {
+    pub(super) unsafe fn store<S: Simd>(self, s: S, factors: &[f32; ROWS]) {
         let Sizes { values, .. } = self.sizes;
         let width = self.sizes.width();
         for r in 0..self.rows {

@@ -9,6 +9,7 @@
 //! results differ from theirs by rounding, so that exact mode has no use for this kernel.
 
 mod block;
+mod few;
 #[cfg(test)]
 mod tests;
 
