@@ -67,7 +67,7 @@ FAMILIES = (
     ),
     Family("products", "Matrix products", ("gemm",)),
     Family("attention", "Attention in fast mode", ("attention",)),
-    Family("convolution", "Convolution", ("conv",)),
+    Family("convolution", "Convolution", ("conv",), ("conv/winograd/mod.rs",)),
     Family("pooling", "Pooling", ("pool",)),
     Family("recurrent", "Recurrent layers", ("recurrent",)),
     Family("quantized", "Quantised products", ("quantized",)),

