@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::thread;
 
+mod placement;
+
 /// How many times a worker polls for new work before it parks: about 50 microseconds.
 const SPINS: usize = 20_000;
 
@@ -16,6 +18,8 @@ type Task = dyn Fn(usize) + Sync;
 struct Region {
     task: *const Task,
     parts: usize,
+    /// Workers that may still join.
+    places: AtomicUsize,
     next: AtomicUsize,
     panicked: AtomicBool,
 }
@@ -24,6 +28,8 @@ struct Region {
 struct Slot {
     region: Option<*const Region>,
     generation: usize,
+    /// Workers that wait to be woken.
+    parked: Vec<placement::Parked>,
 }
 
 // SAFETY: the pointer is only dereferenced while the region's owner waits (see `Region`).
@@ -35,7 +41,6 @@ struct Shared {
     wake: Condvar,
     generation: AtomicUsize,
     active: AtomicUsize,
-    parked: AtomicUsize,
     busy: AtomicBool,
 }
 
@@ -104,6 +109,15 @@ fn pool() -> &'static Pool {
     })
 }
 
+impl Region {
+    /// Takes one of the places for workers, while there are any. Called under the slot's lock.
+    fn has_place(&self) -> bool {
+        let left = self.places.load(Ordering::Relaxed);
+        self.places.store(left.saturating_sub(1), Ordering::Relaxed);
+        left > 0
+    }
+}
+
 fn run_parts(region: &Region) {
     // SAFETY: the task outlives the region, which outlives every holder.
     let task = unsafe { &*region.task };
@@ -129,13 +143,15 @@ fn worker(shared: &Shared) {
             spins += 1;
         }
         let mut slot = shared.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        while slot.generation == seen {
-            shared.parked.fetch_add(1, Ordering::Relaxed);
-            slot = shared.wake.wait(slot).unwrap_or_else(std::sync::PoisonError::into_inner);
-            shared.parked.fetch_sub(1, Ordering::Relaxed);
+        if slot.generation == seen {
+            slot.parked.push(placement::Parked::here());
+            while slot.generation == seen {
+                slot = shared.wake.wait(slot).unwrap_or_else(std::sync::PoisonError::into_inner);
+            }
         }
         seen = slot.generation;
-        let region = slot.region;
+        // SAFETY: published, so its owner cannot leave before it takes the lock that is held here.
+        let region = slot.region.filter(|region| unsafe { (**region).has_place() });
         if region.is_some() {
             shared.active.fetch_add(1, Ordering::Relaxed);
         }
@@ -186,6 +202,7 @@ pub fn for_each(parts: usize, task: impl Fn(usize) + Sync) {
     let region = Region {
         task: task_ptr,
         parts,
+        places: AtomicUsize::new(threads - 1),
         next: AtomicUsize::new(0),
         panicked: AtomicBool::new(false),
     };
@@ -194,7 +211,9 @@ pub fn for_each(parts: usize, task: impl Fn(usize) + Sync) {
         slot.region = Some(&raw const region);
         slot.generation += 1;
         shared.generation.store(slot.generation, Ordering::Release);
-        if shared.parked.load(Ordering::Relaxed) > 0 {
+        if !slot.parked.is_empty() {
+            placement::keep_apart(&slot.parked);
+            slot.parked.clear();
             shared.wake.notify_all();
         }
     }
