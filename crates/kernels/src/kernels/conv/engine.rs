@@ -25,8 +25,10 @@ use crate::simd::{Isa, LANES, dispatch_on};
 const SLACK: usize = 8 * LANES;
 /// Units (images times groups) from which on a part takes whole units.
 const MANY_UNITS: usize = 8;
+/// How many times longer an operation of a depthwise convolution takes than one of a large product.
+const DEPTHWISE_WEIGHT: usize = 6;
 /// Source elements from which on copying is worth a region.
-const COPY_SPLIT_FROM: usize = 1 << 17;
+const COPY_SPLIT_FROM: usize = 1 << 14;
 
 /// What is convolved: extents, layouts and addresses.
 pub(crate) struct Convolution<'a, E> {
@@ -120,7 +122,8 @@ impl<E: Real> Convolution<'_, E> {
         let unit_parts = parts_of(operations);
         let job = Shared::new((self, &plan));
         if unit_parts == 1 || units >= MANY_UNITS {
-            let parts = parts_of(operations.saturating_mul(units)).min(units);
+            let weight = if by_channel { DEPTHWISE_WEIGHT } else { 1 };
+            let parts = parts_of(operations.saturating_mul(weight * units)).min(units);
             return try_for_each(parts, |part| {
                 let (this, plan) = job.get();
                 let mut copy = Scratch::new(this.operator, this.copy_bytes(plan.layout))?;

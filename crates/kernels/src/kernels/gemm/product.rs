@@ -21,13 +21,13 @@ const BLOCK_K: usize = 256;
 const BLOCK_ROWS: usize = 168;
 const BLOCK_COLUMNS: usize = 512;
 /// Operations (two for each fused multiply-add) of one part, and from how many on work is split.
-const PART: usize = 3_000_000;
-const SPLIT_FROM: usize = 6_000_000;
+const PART: usize = 1_000_000;
+const SPLIT_FROM: usize = 2_000_000;
 const MOST_PARTS: usize = 16;
 /// Columns up to which vectors run along the rows instead.
 const NARROW: usize = 4;
 /// Elements from which on packing is worth a region of its own.
-const PACK_SPLIT_FROM: usize = 1 << 17;
+const PACK_SPLIT_FROM: usize = 1 << 14;
 
 /// The right operand.
 #[derive(Clone, Copy)]
