@@ -78,6 +78,28 @@ impl Simd for Avx2 {
         unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), p, n.min(LANES)) }
     }
     #[inline(always)]
+    unsafe fn load_even(self, p: *const f32, n: usize) -> Self::F {
+        if n < LANES {
+            let mut lanes = [0.0; LANES];
+            // SAFETY: the caller's elements, and an array of 16.
+            return unsafe {
+                for i in 0..n {
+                    lanes[i] = *p.add(2 * i);
+                }
+                self.load(lanes.as_ptr())
+            };
+        }
+        // SAFETY: the last load ends at element 30; the CPU as in `registers`.
+        unsafe {
+            let low = _mm256_shuffle_ps::<0x88>(_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8)));
+            let [third, fourth] = [_mm256_loadu_ps(p.add(16)), _mm256_loadu_ps(p.add(23))];
+            // The fourth begins at an odd element.
+            let high = _mm256_shuffle_ps::<0xd8>(third, fourth);
+            let in_order = |v| _mm256_permute4x64_pd::<0xd8>(_mm256_castps_pd(v));
+            [_mm256_castpd_ps(in_order(low)), _mm256_castpd_ps(in_order(high))]
+        }
+    }
+    #[inline(always)]
     fn to_array(self, v: Self::F) -> [f32; LANES] {
         let mut out = [0.0; LANES];
         // SAFETY: an array of 16.

@@ -194,6 +194,21 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Loads the first `n` (at most 16) elements; the other lanes are +0.0.
     unsafe fn load_n(self, p: *const f32, n: usize) -> Self::F;
     unsafe fn store_n(self, p: *mut f32, n: usize, v: Self::F);
+    /// The first `n` lanes from `p`, `p + 2`, …; zeros behind them.
+    ///
+    /// # Safety
+    /// `2 * n - 1` elements from `p` on exist, and n is from 1 to [`LANES`].
+    #[inline(always)]
+    unsafe fn load_even(self, p: *const f32, n: usize) -> Self::F {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: the caller's promise.
+        unsafe {
+            for i in 0..n {
+                lanes[i] = *p.add(2 * i);
+            }
+            self.load(lanes.as_ptr())
+        }
+    }
     fn to_array(self, v: Self::F) -> [f32; LANES];
     fn add(self, a: Self::F, b: Self::F) -> Self::F;
     fn sub(self, a: Self::F, b: Self::F) -> Self::F;

@@ -47,6 +47,8 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
             step = every;
             rows.push(Row { from, to, count });
         });
+        // The phases of a row while it is near.
+        rows.sort_unstable_by_key(|row| row.from);
         // SAFETY: the copy's room; its padding stays as it is for all units.
         unsafe {
             let room = self.layout.channel + slack(self.layout);
@@ -127,6 +129,16 @@ impl<E: Real> Depthwise<'_, E> {
                     if i < row.count {
                         let n = row.count - i;
                         E::store_n(s, to.add(i), n, E::load_n(s, from.add(i), n));
+                    }
+                } else if step == 2 {
+                    let mut i = 0;
+                    while i + LANES <= row.count {
+                        E::store(s, to.add(i), E::load_even(s, from.add(2 * i), LANES));
+                        i += LANES;
+                    }
+                    if i < row.count {
+                        let n = row.count - i;
+                        E::store_n(s, to.add(i), n, E::load_even(s, from.add(2 * i), n));
                     }
                 } else {
                     copy_row(from, step, to, row.count);

@@ -22,6 +22,8 @@ pub(crate) trait Real: Element + PartialOrd {
     fn splat<S: Simd>(s: S, x: Self) -> Self::V<S>;
     unsafe fn load<S: Simd>(s: S, p: *const Self) -> Self::V<S>;
     unsafe fn load_n<S: Simd>(s: S, p: *const Self, n: usize) -> Self::V<S>;
+    /// The lanes of `p`, `p + 2`, …, as [`Simd::load_even`].
+    unsafe fn load_even<S: Simd>(s: S, p: *const Self, n: usize) -> Self::V<S>;
     unsafe fn store<S: Simd>(s: S, p: *mut Self, v: Self::V<S>);
     unsafe fn store_n<S: Simd>(s: S, p: *mut Self, n: usize, v: Self::V<S>);
     fn fma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
@@ -81,6 +83,11 @@ impl Real for f32 {
     unsafe fn load_n<S: Simd>(s: S, p: *const Self, n: usize) -> S::F {
         // SAFETY: the caller's promise.
         unsafe { s.load_n(p, n) }
+    }
+    #[inline(always)]
+    unsafe fn load_even<S: Simd>(s: S, p: *const Self, n: usize) -> S::F {
+        // SAFETY: the caller's promise.
+        unsafe { s.load_even(p, n) }
     }
     #[inline(always)]
     unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::F) {
@@ -167,6 +174,17 @@ impl Real for f64 {
         unsafe {
             std::ptr::copy_nonoverlapping(p, part.as_mut_ptr(), n.min(LANES));
             s.load_d(part.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn load_even<S: Simd>(s: S, p: *const Self, n: usize) -> S::D {
+        let mut lanes = [0.0; LANES];
+        // SAFETY: the caller's promise, and an array of 16.
+        unsafe {
+            for i in 0..n {
+                lanes[i] = *p.add(2 * i);
+            }
+            s.load_d(lanes.as_ptr())
         }
     }
     #[inline(always)]
