@@ -1,7 +1,18 @@
 //! The pool runs every part once, from many threads at once, and reports panics.
 
 use onemodel_kernels::parallel;
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Sets the number of threads for one test alone: tests share the process.
+fn threads(n: usize) -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    let guard = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    parallel::set_num_threads(n);
+    guard
+}
 
 fn each_part_once(parts: usize) {
     let counts: Vec<AtomicUsize> = (0..parts).map(|_| AtomicUsize::new(0)).collect();
@@ -13,7 +24,7 @@ fn each_part_once(parts: usize) {
 
 #[test]
 fn every_part_runs_once() {
-    parallel::set_num_threads(4);
+    let _alone = threads(4);
     for parts in [0, 1, 2, 3, 7, 100] {
         for _ in 0..200 {
             each_part_once(parts);
@@ -22,8 +33,26 @@ fn every_part_runs_once() {
 }
 
 #[test]
+fn a_region_takes_no_more_threads_than_set() {
+    let _alone = threads(4);
+    let used = || {
+        let seen = Mutex::new(HashSet::new());
+        parallel::for_each(32, |_| {
+            seen.lock().unwrap().insert(std::thread::current().id());
+            std::thread::sleep(Duration::from_millis(1));
+        });
+        seen.into_inner().unwrap().len()
+    };
+    assert!((1..=4).contains(&used()));
+    parallel::set_num_threads(2);
+    for _ in 0..5 {
+        assert!(used() <= 2);
+    }
+}
+
+#[test]
 fn many_callers_at_once() {
-    parallel::set_num_threads(3);
+    let _alone = threads(3);
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| (0..300).for_each(|_| each_part_once(9)));
@@ -33,7 +62,7 @@ fn many_callers_at_once() {
 
 #[test]
 fn regions_nest() {
-    parallel::set_num_threads(2);
+    let _alone = threads(2);
     let total = AtomicUsize::new(0);
     parallel::for_each(4, |_| {
         parallel::for_each(5, |_| {
@@ -58,7 +87,7 @@ fn ranges_cover_without_overlap() {
 
 #[test]
 fn a_panic_reaches_the_caller_and_the_pool_survives() {
-    parallel::set_num_threads(2);
+    let _alone = threads(2);
     let outcome = std::panic::catch_unwind(|| {
         parallel::for_each(8, |i| assert_ne!(i, 5, "on purpose"));
     });
