@@ -1,5 +1,6 @@
 //! MaxPool and its gradient.
 
+use super::inside;
 use super::planes::{Planes, PoolAttributes};
 use super::windows::{self, Task};
 use crate::array::{Array, Dims, Meta};
@@ -173,7 +174,11 @@ impl MaxPool {
                 };
                 let (x, y) = (x.cast(), y.cast());
                 // SAFETY: the planes of f32 arrays, and a place for each output.
-                if unsafe { windows::run("MaxPool", &planes, range.clone(), x, y, task)? } {
+                let done = unsafe {
+                    inside::run("MaxPool", &planes, range.clone(), x, y, indices)?
+                        || windows::run("MaxPool", &planes, range.clone(), x, y, task)?
+                };
+                if done {
                     return Ok(());
                 }
             }

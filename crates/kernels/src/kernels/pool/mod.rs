@@ -6,6 +6,7 @@ use crate::kernel::Entry;
 
 mod average;
 mod global;
+mod inside;
 mod max;
 mod planes;
 #[cfg(test)]

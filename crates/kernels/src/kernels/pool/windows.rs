@@ -208,7 +208,7 @@ unsafe fn means<S: Simd>(
 
 /// Which lanes of `value` replace `best`: greater ones, and a NaN unless there is one.
 #[inline(always)]
-fn replaces<S: Simd>(s: S, value: S::F, best: S::F) -> S::M {
+pub(super) fn replaces<S: Simd>(s: S, value: S::F, best: S::F) -> S::M {
     let first = s.mask_and(s.is_nan(value), s.mask_not(s.is_nan(best)));
     s.mask_or(s.lt(best, value), first)
 }
