@@ -93,6 +93,10 @@ impl WithSimd for AllOps {
             unsafe { s.store_n(part.as_mut_ptr(), n, s.load_n(self.0.as_ptr(), n)) };
             out.push(part.iter().map(|&x| canonical(x)).collect());
         }
+        let both = [self.0, self.1].concat();
+        // SAFETY: 31 elements from each of the two places.
+        let even = unsafe { [s.load_even(both.as_ptr()), s.load_even(both.as_ptr().add(1))] };
+        out.extend(even.map(|v| s.to_array(v).iter().map(|&x| canonical(x)).collect()));
         out
     }
 }

@@ -33,7 +33,8 @@ pub(super) fn keep_apart(parked: &[Parked]) {
     // SAFETY: a set of plain bits, for which zeros are the empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     // SAFETY: the set has the size that is passed.
-    if unsafe { libc::sched_getaffinity(0, bytes, &raw mut set) } != 0 || cpu as usize >= 8 * bytes {
+    if unsafe { libc::sched_getaffinity(0, bytes, &raw mut set) } != 0 || cpu as usize >= 8 * bytes
+    {
         return;
     }
     // SAFETY: the CPU's bit lies inside the set.

@@ -78,17 +78,7 @@ impl Simd for Avx2 {
         unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), p, n.min(LANES)) }
     }
     #[inline(always)]
-    unsafe fn load_even(self, p: *const f32, n: usize) -> Self::F {
-        if n < LANES {
-            let mut lanes = [0.0; LANES];
-            // SAFETY: the caller's elements, and an array of 16.
-            return unsafe {
-                for i in 0..n {
-                    lanes[i] = *p.add(2 * i);
-                }
-                self.load(lanes.as_ptr())
-            };
-        }
+    unsafe fn load_even(self, p: *const f32) -> Self::F {
         // SAFETY: the last load ends at element 30; the CPU as in `registers`.
         unsafe {
             let low = _mm256_shuffle_ps::<0x88>(_mm256_loadu_ps(p), _mm256_loadu_ps(p.add(8)));

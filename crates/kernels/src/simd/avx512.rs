@@ -66,18 +66,11 @@ impl Simd for Avx512 {
         unsafe { _mm512_mask_storeu_ps(p, self.mask_first(n), v) }
     }
     #[inline(always)]
-    unsafe fn load_even(self, p: *const f32, n: usize) -> Self::F {
-        let each = registers!(_mm512_set_epi32(
-            30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0
-        ));
-        let needed = 2 * n - 1;
-        // SAFETY: masked to the caller's elements; the CPU as in `registers`.
-        unsafe {
-            let low = _mm512_maskz_loadu_ps(self.mask_first(needed.min(LANES)), p);
-            let rest = self.mask_first(needed.saturating_sub(LANES));
-            let high = _mm512_maskz_loadu_ps(rest, p.wrapping_add(LANES));
-            _mm512_permutex2var_ps(low, each, high)
-        }
+    unsafe fn load_even(self, p: *const f32) -> Self::F {
+        let each =
+            registers!(_mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 14, 12, 10, 8, 6, 4, 2, 0));
+        // SAFETY: the last load ends at element 30; the CPU as in `registers`.
+        unsafe { _mm512_permutex2var_ps(self.load(p), each, self.load(p.add(LANES - 1))) }
     }
     #[inline(always)]
     fn to_array(self, v: Self::F) -> [f32; LANES] {

@@ -194,16 +194,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Loads the first `n` (at most 16) elements; the other lanes are +0.0.
     unsafe fn load_n(self, p: *const f32, n: usize) -> Self::F;
     unsafe fn store_n(self, p: *mut f32, n: usize, v: Self::F);
-    /// The first `n` lanes from `p`, `p + 2`, …; zeros behind them.
+    /// The elements at `p`, `p + 2`, … to `p + 30`.
     ///
     /// # Safety
-    /// `2 * n - 1` elements from `p` on exist, and n is from 1 to [`LANES`].
+    /// 31 elements from `p` on exist.
     #[inline(always)]
-    unsafe fn load_even(self, p: *const f32, n: usize) -> Self::F {
+    unsafe fn load_even(self, p: *const f32) -> Self::F {
         let mut lanes = [0.0; LANES];
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise, and an array of 16.
         unsafe {
-            for i in 0..n {
+            for i in 0..LANES {
                 lanes[i] = *p.add(2 * i);
             }
             self.load(lanes.as_ptr())

@@ -2,7 +2,8 @@
 //! time, each tap's row read where it lies.
 
 use super::engine::Convolution;
-use super::source::{Layout, copy_row};
+use super::geometry::AXES;
+use super::source::{Form, Layout, copy_row};
 use crate::kernels::epilogue::{Area, Finish, Tail};
 use crate::kernels::gemm::real::Real;
 use crate::simd::{LANES, Simd, WithSimd};
@@ -10,6 +11,8 @@ use crate::simd::{LANES, Simd, WithSimd};
 /// Output rows of one tile; rows below the last one are computed on what lies behind the copy and
 /// not stored.
 pub(super) const ROWS: usize = 8;
+/// The step of convolutions whose taps are every second element of every second row.
+const BY_TWO: [usize; AXES] = [1, 2, 2];
 /// Rows of a tile when fewer are left.
 const FEW: usize = 4;
 
@@ -25,9 +28,14 @@ pub(super) struct Depthwise<'a, E> {
     pub(super) units: (usize, usize),
 }
 
+/// How the channels are copied: rows of which every second element is read stay whole.
+pub(super) fn form(source_step: [usize; AXES]) -> Form {
+    Form { in_place: false, phases: source_step != BY_TWO }
+}
+
 /// Elements that tiles may read behind the copied channel.
 pub(super) fn slack(layout: &Layout) -> usize {
-    ROWS * layout.extents[2] + LANES
+    2 * (ROWS * layout.extents[2] + LANES)
 }
 
 impl<E: Real> WithSimd for Depthwise<'_, E> {
@@ -41,6 +49,8 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
         let [_, pitch_height, pitch] = self.layout.extents;
         let size: usize = c.source_sizes.iter().product();
         let three = taps == 9 && self.is_square(3, pitch);
+        let by_two = c.source_step == BY_TWO;
+        let apart = if by_two { 2 } else { 1 };
         let finish = c.epilogue.map(|e| e.finish);
         let (mut rows, mut step) = (Vec::new(), 1);
         self.layout.for_rows(|from, every, to, count| {
@@ -82,13 +92,20 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
                         let mut column = 0;
                         while column < width {
                             t.n = (width - column).min(LANES);
-                            t.from = self.copy.add((d * pitch_height + h) * pitch + column);
+                            t.from = self
+                                .copy
+                                .add((d * pitch_height + apart * h) * pitch + apart * column);
                             t.to = to.add((d * height + h) * width + column);
-                            match (three, few) {
-                                (true, true) => t.three::<S, FEW>(s),
-                                (true, false) => t.three::<S, ROWS>(s),
-                                (false, true) => t.any::<S, FEW>(s, self.table, taps),
-                                (false, false) => t.any::<S, ROWS>(s, self.table, taps),
+                            let table = self.table;
+                            match (three, by_two, few) {
+                                (true, false, true) => t.three::<S, FEW>(s),
+                                (true, false, false) => t.three::<S, ROWS>(s),
+                                (true, true, true) => t.three_by_two::<S, FEW>(s),
+                                (true, true, false) => t.three_by_two::<S, ROWS>(s),
+                                (false, false, true) => t.any::<S, FEW>(s, table, taps),
+                                (false, false, false) => t.any::<S, ROWS>(s, table, taps),
+                                (false, true, true) => t.any_by_two::<S, FEW>(s, table, taps),
+                                (false, true, false) => t.any_by_two::<S, ROWS>(s, table, taps),
                             }
                             if let Some(Tail { rest: Some(rest), .. }) = c.epilogue {
                                 let (at, stride, n) = (t.to.cast(), width, t.n);
@@ -129,16 +146,6 @@ impl<E: Real> Depthwise<'_, E> {
                     if i < row.count {
                         let n = row.count - i;
                         E::store_n(s, to.add(i), n, E::load_n(s, from.add(i), n));
-                    }
-                } else if step == 2 {
-                    let mut i = 0;
-                    while i + LANES <= row.count {
-                        E::store(s, to.add(i), E::load_even(s, from.add(2 * i), LANES));
-                        i += LANES;
-                    }
-                    if i < row.count {
-                        let n = row.count - i;
-                        E::store_n(s, to.add(i), n, E::load_even(s, from.add(2 * i), n));
                     }
                 } else {
                     copy_row(from, step, to, row.count);
@@ -187,6 +194,58 @@ impl<E: Real> Tile<E> {
         }
     }
 
+    /// Taps by the table, of every second element of every second row.
+    #[inline(always)]
+    unsafe fn any_by_two<S: Simd, const R: usize>(&self, s: S, table: *const u32, taps: usize) {
+        let mut acc = [E::splat(s, self.start); R];
+        // SAFETY: the copy's rows and the slack behind them.
+        unsafe {
+            for tap in 0..taps {
+                let w = E::splat(s, *self.weights.add(tap));
+                let x = self.from.add(*table.add(tap) as usize);
+                for r in 0..R {
+                    let x = E::load_even(s, x.add(2 * r * self.pitch));
+                    acc[r] = E::fma(s, x, w, acc[r]);
+                }
+            }
+            self.store::<S, R>(s, acc);
+        }
+    }
+
+    /// Three by three neighbours of every second element of every second row.
+    #[inline(always)]
+    unsafe fn three_by_two<S: Simd, const R: usize>(&self, s: S) {
+        let mut acc = [E::splat(s, self.start); R];
+        // SAFETY: nine weights; the copy's rows and the slack behind them.
+        unsafe {
+            let mut w = [E::splat(s, self.start); 9];
+            for t in 0..9 {
+                w[t] = E::splat(s, *self.weights.add(t));
+            }
+            macro_rules! rows {
+                ($($i:literal)*) => {$(
+                    if $i < 2 * R + 1 {
+                        let row = self.from.add($i * self.pitch);
+                        let x = [
+                            E::load_even(s, row),
+                            E::load_even(s, row.add(1)),
+                            E::load_even(s, row.add(2)),
+                        ];
+                        for r in 0..R {
+                            if $i >= 2 * r && $i - 2 * r < 3 {
+                                for j in 0..3 {
+                                    acc[r] = E::fma(s, x[j], w[3 * ($i - 2 * r) + j], acc[r]);
+                                }
+                            }
+                        }
+                    }
+                )*};
+            }
+            rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
+            self.store::<S, R>(s, acc);
+        }
+    }
+
     /// Three by three neighbours: each row of the copy is read once for the three rows of outputs
     /// that need it.
     #[inline(always)]
@@ -219,11 +278,36 @@ impl<E: Real> Tile<E> {
     }
 
     #[inline(always)]
-    unsafe fn store<S: Simd, const R: usize>(&self, s: S, acc: [E::V<S>; R]) {
-        let mut own = [E::splat(s, E::default()); 3];
-        if let Some((finish, affine)) = self.finish.as_ref().and_then(|f| Some((f, f.affine?))) {
-            // SAFETY: the tile's channel.
-            own = unsafe { finish.channel(s, affine, 0) };
+    unsafe fn store<S: Simd, const R: usize>(&self, s: S, mut acc: [E::V<S>; R]) {
+        if let Some(finish) = &self.finish {
+            if let Some(affine) = finish.affine {
+                // SAFETY: the tile's channel.
+                let [mean, factor, offset] = unsafe { finish.channel(s, affine, 0) };
+                for r in 0..R {
+                    acc[r] = E::fma(s, E::v_minus(s, acc[r], mean), factor, offset);
+                }
+            }
+            if let Some(distance) = finish.residual {
+                let from = self.to.wrapping_offset(distance).cast_const();
+                for r in 0..R {
+                    if r < self.rows {
+                        // SAFETY: the other input has elements where the outputs are.
+                        let other =
+                            unsafe { E::load_n(s, from.wrapping_add(r * self.width), self.n) };
+                        acc[r] = E::v_plus(s, acc[r], other);
+                    }
+                }
+            }
+            if let Some([low, high]) = finish.clip {
+                for r in 0..R {
+                    acc[r] = E::v_clip(s, acc[r], low, high);
+                }
+            }
+        }
+        if self.relu {
+            for r in 0..R {
+                acc[r] = E::relu(s, acc[r]);
+            }
         }
         for r in 0..R {
             if r == self.rows {
@@ -232,14 +316,11 @@ impl<E: Real> Tile<E> {
             let to = self.to.wrapping_add(r * self.width);
             // SAFETY: one of the tile's rows.
             unsafe {
-                let mut y = acc[r];
-                if let Some(finish) = &self.finish {
-                    y = finish.on(s, y, own, to, self.n);
+                if self.n == LANES {
+                    E::store(s, to, acc[r]);
+                } else {
+                    E::store_n(s, to, self.n, acc[r]);
                 }
-                if self.relu {
-                    y = E::relu(s, y);
-                }
-                if self.n == LANES { E::store(s, to, y) } else { E::store_n(s, to, self.n, y) }
             }
         }
     }

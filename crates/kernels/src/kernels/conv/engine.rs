@@ -8,7 +8,7 @@ use super::depthwise::{self, Depthwise};
 use super::geometry::{AXES, Class};
 use super::outputs::Tiles;
 use super::runs::Runs;
-use super::source::Layout;
+use super::source::{Form, Layout};
 use super::weights::{Packed, Side, Weights};
 use crate::error::Result;
 use crate::kernels::epilogue::Tail;
@@ -109,7 +109,7 @@ impl<E: Real> Convolution<'_, E> {
             self.source_sizes,
             self.source_step,
             self.sources,
-            !by_channel,
+            if by_channel { depthwise::form(self.source_step) } else { Form::NEIGHBOURS },
         )?;
         let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
         let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
@@ -185,9 +185,10 @@ impl<E: Real> Convolution<'_, E> {
         // Few rows leave the multipliers waiting for loads.
         let busy = |rows: usize| rows.min(6) as f64 / 6.0;
         let outputs: usize = class.count.iter().product();
-        let vectors = Runs::vectors(class, layout.extents, self.destination_sizes);
-        let computed = vectors.count * vectors.length.next_multiple_of(LANES);
         let rows = RowPanels::new::<E>(isa, self.destinations).rows(0);
+        let tile = (rows, span(E::accumulators(isa), rows));
+        let vectors = Runs::vectors(class, layout.extents, self.destination_sizes, tile);
+        let computed = vectors.count * vectors.length.next_multiple_of(LANES);
         let by_outputs = outputs as f64 / computed.max(1) as f64 * busy(rows);
         let runs = Runs::rows(class, layout.extents, self.destination_sizes);
         let rows = RowPanels::new::<E>(isa, runs.length).rows(0);
@@ -341,11 +342,19 @@ impl<E: Real> Convolution<'_, E> {
                         );
                     }
                 } else {
-                    let runs = Runs::vectors(class, plan.layout.extents, self.destination_sizes);
                     let panels = RowPanels::new::<E>(plan.isa, self.destinations);
                     let most = span(E::accumulators(plan.isa), panels.rows(0));
-                    let all = (runs.count * runs.length.div_ceil(most * LANES), panels.count);
-                    if let Some((chunks, rows)) = portion(split, all, all) {
+                    let (extents, sizes) = (plan.layout.extents, self.destination_sizes);
+                    let runs = Runs::vectors(class, extents, sizes, (panels.rows(0), most));
+                    let chunks = runs.count * runs.length.div_ceil(most * LANES);
+                    let ranges = if plan.layout.in_place && self.destinations > self.sources {
+                        // By channels, as the depthwise convolutions that often follow.
+                        let all = (panels.count, chunks);
+                        portion(split, all, all).map(|(rows, chunks)| (chunks, rows))
+                    } else {
+                        portion(split, (chunks, panels.count), (chunks, panels.count))
+                    };
+                    if let Some((chunks, rows)) = ranges {
                         dispatch_on(
                             plan.isa,
                             Tiles {
@@ -401,7 +410,7 @@ fn portion(
     if part >= first * second {
         return None;
     }
-    let (i, j) = (part % first, part / first);
+    let (i, j) = (part / second, part % second);
     Some((
         (all.0 * i / first, all.0 * (i + 1) / first),
         (all.1 * j / second, all.1 * (j + 1) / second),

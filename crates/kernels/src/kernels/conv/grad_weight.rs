@@ -2,7 +2,7 @@
 
 use super::geometry::{Window, WindowAttributes, extended, forward_class};
 use super::outer::Job;
-use super::source::Layout;
+use super::source::{Form, Layout};
 use crate::array::{Array, Dims, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::DType;
@@ -74,7 +74,8 @@ impl GradWeight {
         let sizes = extended(&x.shape()[2..]);
         let channels = self.weight_shape[1];
         let classes = std::slice::from_ref(&class);
-        let layout = Layout::new(NAME, classes, sizes, window.strides, channels, true)?;
+        let form = Form::NEIGHBOURS;
+        let layout = Layout::new(NAME, classes, sizes, window.strides, channels, form)?;
         let m = self.weight_shape[0] / self.group;
         let job = Job {
             layout: &layout,

@@ -7,6 +7,7 @@ use crate::kernel::Entry;
 mod channels;
 mod depthwise;
 mod engine;
+mod few;
 mod forward;
 pub(crate) mod geometry;
 mod grad_weight;

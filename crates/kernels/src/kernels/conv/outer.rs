@@ -3,6 +3,7 @@
 //! Blocks of output rows are packed one after another (the gradient as left operand, what the taps read
 //! as right one) and continue the same accumulators, so the chain runs over (n, output axes) ascending.
 
+use super::few;
 use super::geometry::{AXES, Class};
 use super::source::Layout;
 use crate::error::Result;
@@ -12,6 +13,7 @@ use crate::kernels::gemm::packing::{RowPanels, panel_width};
 use crate::kernels::gemm::product::{Packed, parts_of, try_for_each};
 use crate::kernels::gemm::real::Real;
 use crate::kernels::gemm::transpose::gather_columns;
+use crate::parallel::num_threads;
 use crate::scratch::Scratch;
 use crate::simd::{Isa, LANES};
 
@@ -47,8 +49,13 @@ struct Part {
 }
 
 impl<E: Real> Job<'_, E> {
-    fn n(&self) -> usize {
+    pub(super) fn n(&self) -> usize {
         self.channels * self.taps
+    }
+
+    /// Elements of a copy of channels `c0..c1`.
+    pub(super) fn copied(&self, c0: usize, c1: usize) -> usize {
+        if self.layout.in_place { 0 } else { (c1 - c0) * self.layout.channel + SLACK }
     }
 
     /// Columns of a packed panel.
@@ -61,6 +68,9 @@ impl<E: Real> Job<'_, E> {
     /// # Errors
     /// `Memory` when there is no room to pack.
     pub(super) fn run(&self, isa: Isa) -> Result<()> {
+        if few::fits(self) {
+            return few::run(self, isa);
+        }
         let positions = self.images * self.output.iter().product::<usize>();
         let each = 2 * self.m * self.n() * positions;
         let column_panels = self.n().div_ceil(self.width(isa));
@@ -75,9 +85,11 @@ impl<E: Real> Job<'_, E> {
                 job.part(isa, Part { groups, rows, columns: (0, column_panels) })
             });
         }
-        // Every part packs for itself, so few wide parts are best.
-        let by_columns = wanted.min(4).min(column_panels);
-        let by_rows = (wanted.min(4) / by_columns).clamp(1, self.panels.count);
+        // Every part packs for itself, so few wide parts are best; each weight is a chain of its own,
+        // so no bit depends on how many there are.
+        let wanted = wanted.min(num_threads()).min(4);
+        let by_columns = wanted.min(column_panels);
+        let by_rows = (wanted / by_columns).clamp(1, self.panels.count);
         try_for_each(self.groups * by_columns * by_rows, |part| {
             let (group, rest) = (part / (by_columns * by_rows), part % (by_columns * by_rows));
             let (i, j) = (rest / by_columns, rest % by_columns);
@@ -103,8 +115,7 @@ impl<E: Real> Job<'_, E> {
         let steps = block_rows * ow;
         let (r0, r1) = (self.panels.start(part.rows.0), self.panels.start(part.rows.1));
         let item = size_of::<E>();
-        let copied = if self.layout.in_place { 0 } else { (c1 - c0) * self.layout.channel + SLACK };
-        let mut copy = Scratch::new("ConvGradWeight", copied * item)?;
+        let mut copy = Scratch::new("ConvGradWeight", self.copied(c0, c1) * item)?;
         let mut left = Scratch::new("ConvGradWeight", (r1 - r0) * steps * item)?;
         let packed = (part.columns.1 - part.columns.0) * width * steps;
         let mut right = Scratch::new("ConvGradWeight", packed * item)?;
@@ -165,7 +176,13 @@ impl<E: Real> Job<'_, E> {
     }
 
     /// Where each column's tap reads, relative to channel `c0` of the source.
-    fn offsets<'t>(&self, to: &'t mut [u32], first: usize, end: usize, c0: usize) -> &'t [u32] {
+    pub(super) fn offsets<'t>(
+        &self,
+        to: &'t mut [u32],
+        first: usize,
+        end: usize,
+        c0: usize,
+    ) -> &'t [u32] {
         let [td, th, tw] = &self.class.taps;
         for column in first..end {
             let (c, tap) = (column / self.taps, column % self.taps);
@@ -181,7 +198,10 @@ impl<E: Real> Job<'_, E> {
     }
 
     /// Channels `c0..c1` of one image and group: in place, or copied with their padding.
-    unsafe fn image(
+    ///
+    /// # Safety
+    /// The job's tensors, and room for [`Self::copied`] elements.
+    pub(super) unsafe fn image(
         &self,
         image: usize,
         group: usize,

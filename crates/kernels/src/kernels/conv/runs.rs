@@ -35,11 +35,13 @@ impl Runs {
         }
     }
 
-    /// Runs that waste the fewest vectors: whole planes with the padding between their rows, or rows.
+    /// The faster runs for tiles of `panel` rows and at most `most` vectors: whole planes with the
+    /// padding between their rows, or rows.
     pub(super) fn vectors(
         class: &Class,
         extents: [usize; AXES],
         destination: [usize; AXES],
+        (panel, most): (usize, usize),
     ) -> Self {
         let rows = Self::rows(class, extents, destination);
         let [depth, height, width] = class.count;
@@ -48,8 +50,17 @@ impl Runs {
             return rows;
         }
         let length = (height.max(1) - 1) * extents[2] + width;
-        let (flat, by_row) = (length.div_ceil(LANES), height * width.div_ceil(LANES));
-        if by_row <= flat + flat / 8 {
+        // Half-cycles of one step of a vector: multiply-adds, or loads (a broadcast for each row is
+        // shared by the tile's vectors, and vectors often cross lines), or the latency of few chains.
+        let each = |vectors: usize| {
+            let side = vectors.clamp(1, most) as f64;
+            let panel = panel as f64;
+            panel.max(panel / side + 1.5).max(8.0 / side)
+        };
+        let (flat, in_row) = (length.div_ceil(LANES), width.div_ceil(LANES));
+        let by_row = (height * in_row) as f64 * each(in_row);
+        // Outputs of whole planes pass through the stack.
+        if by_row <= 1.1 * flat as f64 * each(flat) {
             return rows;
         }
         let plane = extents[1] * extents[2];

@@ -9,6 +9,20 @@ use crate::error::{Error, Result};
 use crate::simd::{PlainLoop, vectorized_wide};
 use smallvec::SmallVec;
 
+/// What a layout may look like.
+#[derive(Clone, Copy)]
+pub(crate) struct Form {
+    /// The source itself, where it needs no padding.
+    pub(crate) in_place: bool,
+    /// One plane for each phase of the stride; else one plane, whose readers step over it.
+    pub(crate) phases: bool,
+}
+
+impl Form {
+    /// For readers of neighbouring elements.
+    pub(crate) const NEIGHBOURS: Self = Self { in_place: true, phases: true };
+}
+
 /// Phases of one axis that some tap reads; most often one.
 type Phases = SmallVec<[usize; 4]>;
 
@@ -19,6 +33,7 @@ pub(crate) struct Layout {
     low: [isize; AXES],
     /// Source extents.
     pub(crate) sizes: [usize; AXES],
+    /// Distance of the source positions of one plane.
     source_step: [usize; AXES],
     phases: [Phases; AXES],
     /// Extents of one phase's plane.
@@ -30,7 +45,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// The layout that serves all classes; with `may_stay` the source itself where it needs no padding.
+    /// The layout that serves all classes.
     ///
     /// # Errors
     /// `Memory` when offsets of `channels` of them do not fit 32 bits.
@@ -40,7 +55,7 @@ impl Layout {
         sizes: [usize; AXES],
         source_step: [usize; AXES],
         channels: usize,
-        may_stay: bool,
+        form: Form,
     ) -> Result<Self> {
         let mut low = [isize::MAX; AXES];
         let mut high = [isize::MIN; AXES];
@@ -58,6 +73,9 @@ impl Layout {
                 (low[axis], high[axis]) = (0, 0);
             }
         }
+        let inside = (0..AXES).all(|a| low[a] >= 0 && high[a] < sizes[a] as isize);
+        let in_place = form.in_place && inside && source_step == [1; AXES];
+        let source_step = if form.phases { source_step } else { [1; AXES] };
         let phases: [Phases; AXES] = std::array::from_fn(|axis| {
             let mut used = Phases::new();
             for (_, shift) in classes.iter().flat_map(|c| &c.taps[axis]) {
@@ -69,8 +87,6 @@ impl Layout {
             used.sort_unstable();
             used
         });
-        let inside = (0..AXES).all(|a| low[a] >= 0 && high[a] < sizes[a] as isize);
-        let in_place = may_stay && inside && source_step == [1; AXES];
         let extents: [usize; AXES] = if in_place {
             low = [0; AXES];
             sizes

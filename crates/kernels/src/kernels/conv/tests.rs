@@ -328,6 +328,29 @@ fn large_convolutions_have_the_chain_bits_with_one_and_two_threads() {
     }
 }
 
+#[test]
+fn depthwise_convolutions_by_two_have_the_chain_bits() {
+    for size in [1, 6, 15, 34] {
+        let by_two = Case { strides: vec![2, 2], ..plain(2, 7, 1, 1, size) };
+        by_two.check::<f32>();
+        Case { kernel: vec![5, 2], pads: vec![2, 1, 2, 1], relu: true, ..by_two.clone() }
+            .check::<f32>();
+        Case { dilations: vec![2, 2], pads: vec![2; 4], ..by_two }.check::<f64>();
+    }
+    Case { strides: vec![2, 1], ..plain(1, 9, 1, 1, 20) }.check::<f32>();
+}
+
+#[test]
+fn weights_of_few_channels_have_the_chain_bits() {
+    for outputs in [4, 6, 16] {
+        let case = plain(3, 2, 3, outputs, 13);
+        case.check::<f32>();
+        Case { kernel: vec![5, 5], pads: vec![2; 4], ..case.clone() }.check::<f32>();
+        Case { strides: vec![2, 1], dilations: vec![1, 2], pads: vec![0; 4], ..case }
+            .check::<f64>();
+    }
+}
+
 /// Of the residues of a transposed convolution some have no outputs, and some have outputs without taps
 /// where the source has ended.
 #[test]

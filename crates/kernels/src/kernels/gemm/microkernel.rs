@@ -73,7 +73,7 @@ pub(crate) const B_BY_TABLE: u8 = 1;
 pub(crate) const A_BY_TABLE: u8 = 2;
 
 /// Steps ahead that the lines of an operand found through the table are asked for.
-const AHEAD: usize = 12;
+const AHEAD: usize = 24;
 
 #[inline(always)]
 pub(crate) fn prefetch<E>(p: *const E) {

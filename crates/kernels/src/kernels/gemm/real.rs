@@ -22,8 +22,8 @@ pub(crate) trait Real: Element + PartialOrd {
     fn splat<S: Simd>(s: S, x: Self) -> Self::V<S>;
     unsafe fn load<S: Simd>(s: S, p: *const Self) -> Self::V<S>;
     unsafe fn load_n<S: Simd>(s: S, p: *const Self, n: usize) -> Self::V<S>;
-    /// The lanes of `p`, `p + 2`, …, as [`Simd::load_even`].
-    unsafe fn load_even<S: Simd>(s: S, p: *const Self, n: usize) -> Self::V<S>;
+    /// As [`Simd::load_even`].
+    unsafe fn load_even<S: Simd>(s: S, p: *const Self) -> Self::V<S>;
     unsafe fn store<S: Simd>(s: S, p: *mut Self, v: Self::V<S>);
     unsafe fn store_n<S: Simd>(s: S, p: *mut Self, n: usize, v: Self::V<S>);
     fn fma<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>, c: Self::V<S>) -> Self::V<S>;
@@ -85,9 +85,9 @@ impl Real for f32 {
         unsafe { s.load_n(p, n) }
     }
     #[inline(always)]
-    unsafe fn load_even<S: Simd>(s: S, p: *const Self, n: usize) -> S::F {
+    unsafe fn load_even<S: Simd>(s: S, p: *const Self) -> S::F {
         // SAFETY: the caller's promise.
-        unsafe { s.load_even(p, n) }
+        unsafe { s.load_even(p) }
     }
     #[inline(always)]
     unsafe fn store<S: Simd>(s: S, p: *mut Self, v: S::F) {
@@ -117,9 +117,7 @@ impl Real for f32 {
     }
     #[inline(always)]
     fn v_clip<S: Simd>(s: S, x: S::F, low: Self, high: Self) -> S::F {
-        let (low, high) = (s.splat(low), s.splat(high));
-        let x = s.select(s.lt(x, low), low, x);
-        s.select(s.lt(high, x), high, x)
+        s.at_most(s.at_least(x, s.splat(low)), s.splat(high))
     }
     #[inline(always)]
     fn fma_one(a: Self, b: Self, c: Self) -> Self {
@@ -177,11 +175,11 @@ impl Real for f64 {
         }
     }
     #[inline(always)]
-    unsafe fn load_even<S: Simd>(s: S, p: *const Self, n: usize) -> S::D {
+    unsafe fn load_even<S: Simd>(s: S, p: *const Self) -> S::D {
         let mut lanes = [0.0; LANES];
         // SAFETY: the caller's promise, and an array of 16.
         unsafe {
-            for i in 0..n {
+            for i in 0..LANES {
                 lanes[i] = *p.add(2 * i);
             }
             s.load_d(lanes.as_ptr())
