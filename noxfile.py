@@ -267,7 +267,8 @@ for _package in PACKAGES.values():
 
 def integration_requirements() -> tuple[str, ...]:
     """What the tests of all packages together need, the example included."""
-    return (f"./{DEMO}", f"./{BATCH_INFERENCE}", *PEER_REQUIREMENTS, *TEST_REQUIREMENTS)
+    plots = PACKAGES["training"].settings()["project"]["optional-dependencies"]["plots"]
+    return (f"./{DEMO}", f"./{BATCH_INFERENCE}", *plots, *PEER_REQUIREMENTS, *TEST_REQUIREMENTS)
 
 
 @nox.session
