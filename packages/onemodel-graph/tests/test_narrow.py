@@ -217,8 +217,13 @@ def test_inputs_of_another_type_are_refused():
     proto = model([cast], {"x": ("int4", ["N"])}, {"y": ("FLOAT", ["N"])})
     with pytest.raises(DtypeError, match=r"input 'x': expected an array of ml_dtypes\.int4"):
         run(proto, np.zeros(2, np.float32))
-    (got,) = og.Session(proto.SerializeToString()).run(Array.from_numpy(np.int8([1, -2])))
+    session = og.Session(proto.SerializeToString())
+    (got,) = session.run(Array.from_numpy(np.int8([1, -2])))
     assert got.tolist() == [1.0, -2.0]
+    # The short way of shapes seen before takes arrays as they are.
+    session.run({"x": np.array([3, 4]).astype(ml_dtypes.int4)})
+    with pytest.raises(DtypeError, match="input 'x'"):
+        session.run({"x": np.int8([100, 1])})
 
 
 def test_an_output_without_a_declared_type_has_the_computed_one():

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import enum
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from onemodel_graph.conversion import require_dtype, to_array, to_numpy
 from onemodel_graph.guards import bind, guards_of
 from onemodel_graph.ir import Graph, Model, Value
 from onemodel_graph.loading import load
-from onemodel_graph.narrow import held, resolve, shown
+from onemodel_graph.narrow import resolve, shown
 from onemodel_graph.passes import optimise
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
+from onemodel_graph.planning.border import flat_arrays
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.segment import Planned
 from onemodel_graph.planning.slot import SIZES
@@ -21,7 +22,7 @@ from onemodel_graph.planning.steps import Prepared, prepare
 from onemodel_graph.profile import Profile
 from onemodel_graph.texts import resolve as resolve_texts
 from onemodel_kernels import Array, set_num_threads
-from onemodel_kernels.errors import AttributeValueError, DtypeError, ShapeError, UnsupportedError
+from onemodel_kernels.errors import AttributeValueError, ShapeError, UnsupportedError
 from onemodel_kernels.ops.narrow import HELD
 
 PLANS = 64
@@ -85,7 +86,8 @@ class Session:
         graph, narrow = resolve(resolved.graph)
         self._texts = resolved.texts
         self._kinds = [a or b for a, b in zip(resolved.outputs, narrow, strict=True)]
-        self._plain = resolved.texts is None and not any(narrow)
+        coded = any(value.dtype in HELD for value in loaded.graph.inputs)
+        self._plain = resolved.texts is None and not coded and not any(narrow)
         self._context = Context(self._mode is ArithmeticMode.FAST, resolved.texts)
         # Passes rely on what is checked here, and errors name the nodes of the file.
         prepared = prepare(graph)
@@ -160,7 +162,7 @@ class Session:
         made = self.run_arrays(*inputs, **named)
         if not self._plain:
             return self._shown(made)
-        return [entry.numpy() if type(entry) is Array else _numpy(entry) for entry in made]
+        return [entry.numpy() if type(entry) is Array else to_numpy(entry) for entry in made]
 
     def run_arrays(self, *inputs: Any, **named: Any) -> list[Any]:
         """As :meth:`run`, with ``Array`` outputs.
@@ -177,7 +179,7 @@ class Session:
             program = segment.program
             assert program is not None
             return program.run(values)
-        return self._planned.finish(segment, _flat(values))
+        return self._planned.finish(segment, flat_arrays(values))
 
     def profile(self, *inputs: Any, **named: Any) -> Profile:
         """Runs the model once and says how long each kernel call took."""
@@ -187,7 +189,7 @@ class Session:
         values = self._values(inputs, named)
         profile = Profile()
         segment = self._planned.first(values, self._check)
-        profile.outputs = self._planned.finish(segment, _flat(values), profile.observe)
+        profile.outputs = self._planned.finish(segment, flat_arrays(values), profile.observe)
         return profile
 
     def _shown(self, made: Sequence[Any]) -> list[Any]:
@@ -199,7 +201,7 @@ class Session:
             elif isinstance(kind, tuple):
                 found.append([dict(zip(kind, row, strict=True)) for row in entry.tolist()])
             else:
-                plain = _numpy(entry)
+                plain = to_numpy(entry)
                 found.append(plain if kind is None else shown(plain, kind))
         return found
 
@@ -236,10 +238,10 @@ class Session:
             if dtype == "string" and self._texts is not None:
                 found.append(self._texts.given(value, f"input {name!r}"))
                 continue
-            array = value if type(value) is Array else _convert(value, dtype, name)
+            array = value if type(value) is Array else to_array(value, dtype, name)
             if type(array) is Array:
                 if array.dtype != dtype and (dtype is None or array.dtype != HELD.get(dtype)):
-                    _require_dtype(array, dtype, name)
+                    require_dtype(array, dtype, name)
                 if not array.is_contiguous:
                     array = array.contiguous()
             found.append(array)
@@ -298,75 +300,6 @@ def _require_exact(prepared: Prepared) -> None:
             f"exact mode: {len(missing)} node(s) use operators without an exact kernel:\n  {listed}\n"
             "run the model with mode='fast', or replace them"
         )
-
-
-def _require_dtype(array: Array, dtype: str | None, name: str) -> None:
-    if dtype not in (None, "sequence", "optional"):
-        raise DtypeError(f"input {name!r}: expected {dtype}, got {array.dtype}; convert it first")
-
-
-def _convert(given: Any, dtype: str | None, name: str) -> Any:
-    if dtype in HELD:
-        return _narrow(given, dtype, name)
-    numpy: Any = sys.modules.get("numpy")
-    if numpy is not None and type(given) is numpy.ndarray:
-        return _from_numpy(given, name)
-    if given is None:
-        if dtype == "optional":
-            return None
-        raise AttributeValueError(f"input {name!r}: expected an array, got None")
-    if dtype in ("sequence", "optional") and isinstance(given, list | tuple):
-        return [e if type(e) is Array else _convert(e, None, name) for e in given]
-    import numpy
-
-    if isinstance(given, numpy.ndarray):
-        return _from_numpy(given, name)
-    if hasattr(given, "__dlpack__") and not hasattr(given, "__array__"):
-        return Array.from_dlpack(given)
-    known = dtype if dtype not in (None, "sequence", "optional", "bfloat16") else None
-    if isinstance(given, bool | int | float | list | tuple):
-        return _from_numpy(numpy.asarray(given, dtype=known), name)
-    try:
-        array = numpy.asarray(given)
-    except (TypeError, ValueError) as error:
-        raise DtypeError(
-            f"input {name!r}: {type(given).__name__} is not an array: {error}"
-        ) from None
-    return _from_numpy(array, name)
-
-
-def _narrow(given: Any, dtype: str, name: str) -> Array:
-    """The numbers of a narrow input, an array of ml_dtypes."""
-    import numpy
-
-    array: Array = Array.from_numpy(held(numpy.asarray(given), dtype, f"input {name!r}"))
-    return array
-
-
-def _from_numpy(given: Any, name: str) -> Array:
-    try:
-        return Array.from_numpy(given, copy=False)
-    except DtypeError:
-        raise DtypeError(
-            f"input {name!r}: expected an array of numbers or bools, got dtype {given.dtype}; "
-            "convert it first"
-        ) from None
-
-
-def _numpy(entry: Any) -> Any:
-    if isinstance(entry, list):
-        return [_numpy(part) for part in entry]
-    return entry if entry is None else entry.numpy()
-
-
-def _flat(values: Sequence[Any]) -> list[Array]:
-    found: list[Array] = []
-    for value in values:
-        if isinstance(value, list):
-            found.extend(_flat(value))
-        elif value is not None:
-            found.append(value)
-    return found
 
 
 __all__ = ["ArithmeticMode", "Session"]

@@ -19,11 +19,11 @@ from onemodel_graph.onnx_io.messages import (
     GraphProto,
     ModelProto,
     NodeProto,
-    ValueInfoProto,
 )
 from onemodel_graph.onnx_io.raw_data import RawData
 from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
+from onemodel_graph.onnx_io.value_types import type_constant, typed, typed_value
 from onemodel_graph.text_data import unpacked
 from onemodel_kernels import ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
@@ -31,8 +31,6 @@ from onemodel_kernels.errors import AttributeValueError, OneModelError, Unsuppor
 OLDEST, NEWEST = 1, 28
 DTYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"})
 """Attributes that hold an element type."""
-NAMELESS = frozenset({"", "?", "-1", "None"})
-"""Texts that exporters write for an extent that is not known: they name no common size."""
 NODES = 1 << 18
 """Nodes that functions may be written out as; functions that call functions multiply."""
 DEPTH = 64
@@ -255,7 +253,7 @@ class _Importer:
             scope.write(name, value, shown)
             outputs.append(value)
         if proto.op_type == "Constant" and not domain and outputs and outputs[0] is not None:
-            _type_constant(proto, outputs[0], attributes)
+            type_constant(proto, outputs[0], attributes)
         if proto.op_type == "LabelEncoder" and domain == "ai.onnx.ml":
             attributes = lists_of(attributes)
         return Node(domain, proto.op_type, inputs, outputs, attributes, scope.prefix + proto.name)
@@ -340,46 +338,3 @@ class _Importer:
             graph.nodes.append(Node("", "Identity", [inner.values[source]], [value]))
             scope.write(target, value, f"function {function.name!r}")
         self.depth -= 1
-
-
-def _type_constant(proto: NodeProto, value: Value, attributes: dict[str, Any]) -> None:
-    """Notes what a Constant holds where its array does not say it: narrow numbers and texts."""
-    for entry in proto.attribute:
-        if entry.type == AttributeProto.TENSOR:
-            value.dtype = dtype_name(entry.t.data_type)
-            if value.dtype == "string":
-                value.shape = tuple(entry.t.dims)
-                attributes["value_strings"] = attributes.pop(entry.name)
-        elif entry.name in ("value_string", "value_strings"):
-            texts = attributes[entry.name]
-            value.dtype = "string"
-            value.shape = () if isinstance(texts, str) else (len(texts),)
-
-
-def typed(proto: Any) -> tuple[str | None, tuple[int | str | None, ...] | None]:
-    """dtype and shape of a type; ``"sequence"`` and ``"optional"`` for those."""
-    kind = proto.WhichOneof("value")
-    if kind == "sequence_type":
-        return "sequence", None
-    if kind == "optional_type":
-        return "optional", None
-    if kind != "tensor_type":
-        return None, None
-    tensor = proto.tensor_type
-    dtype = dtype_name(tensor.elem_type) if tensor.elem_type else None
-    if not tensor.HasField("shape"):
-        return dtype, None
-    shape: list[int | str | None] = []
-    for extent in tensor.shape.dim:
-        if extent.HasField("dim_value"):
-            shape.append(extent.dim_value if extent.dim_value >= 0 else None)
-        else:
-            name = extent.dim_param
-            shape.append(None if name in NAMELESS else name)
-    return dtype, tuple(shape)
-
-
-def typed_value(info: ValueInfoProto, name: str) -> Value:
-    """A value with the type of a value_info."""
-    dtype, shape = typed(info.type)
-    return Value(name, dtype, shape)
