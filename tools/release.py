@@ -22,7 +22,17 @@ from pathlib import Path
 import check_distribution
 import lock
 
-from distributions import PACKAGES, ROOT, Package, closure, git, oldest_release, releases, sibling
+from distributions import (
+    PACKAGES,
+    ROOT,
+    Package,
+    closure,
+    git,
+    oldest_release,
+    releases,
+    sibling,
+    source_hash,
+)
 
 
 @dataclass
@@ -139,12 +149,17 @@ def installed_alone(release: Release) -> list[str]:
     if not files:
         return ["there is no wheel and no sdist in dist: the check before this one builds them"]
     with tempfile.TemporaryDirectory() as folder:
+        wheels = []
         for name in siblings:
-            sources = str(release.root / PACKAGES[name].folder)
+            sources = release.root / PACKAGES[name].folder
+            # The sessions have built the wheel of these sources.
+            shelf = release.root / ".wheelhouse" / name / source_hash(sources, release.root)
             pip = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir"]
-            if subprocess.run([*pip, folder, sources], check=False).returncode:
-                return [f"{name}: no wheel could be built"]
-        wheels = sorted(Path(folder).glob("*.whl"))
+            if not list(shelf.glob("*.whl")):
+                shelf = Path(folder) / name
+                if subprocess.run([*pip, str(shelf), str(sources)], check=False).returncode:
+                    return [f"{name}: no wheel could be built"]
+            wheels += shelf.glob("*.whl")
         return [
             line for file in files for line in check_distribution.install_problems(file, wheels)
         ]
