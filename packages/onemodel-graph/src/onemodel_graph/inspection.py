@@ -7,12 +7,14 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from onemodel_graph import narrow, texts
 from onemodel_graph.guards import guards_of
 from onemodel_graph.ir import Graph, Model, Value
 from onemodel_graph.loading import load
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
 from onemodel_graph.planning.steps import prepare
-from onemodel_kernels import ops
+from onemodel_graph.text_data import unpacked
+from onemodel_kernels import Array, ops
 from onemodel_kernels.errors import OneModelError
 
 
@@ -63,6 +65,10 @@ def _listed(value: Value) -> tuple[str, str | None, list[Any] | None]:
     return value.name, value.dtype, None if value.shape is None else list(value.shape)
 
 
+def _elements(value: Value, array: Array) -> int:
+    return len(unpacked(array)) if value.dtype == "string" else array.size
+
+
 def inspect(model: str | os.PathLike[str] | bytes | Model | Graph) -> Report:
     """The parts of a model.
 
@@ -79,7 +85,7 @@ def inspect(model: str | os.PathLike[str] | bytes | Model | Graph) -> Report:
             inexact.append(node.label)
     warnings = []
     try:
-        prepare(graph)
+        prepare(narrow.resolve(texts.resolve(graph).graph)[0])
     except OneModelError as error:
         warnings.append(str(error))
     arrays = list(graph.initializers.values())
@@ -93,7 +99,7 @@ def inspect(model: str | os.PathLike[str] | bytes | Model | Graph) -> Report:
         dict(sorted(names.items(), key=lambda item: (-item[1], item[0]))),
         len(nodes),
         len(arrays),
-        sum(array.size for array in arrays),
+        sum(_elements(graph.values[name], array) for name, array in graph.initializers.items()),
         sum(array.nbytes for array in arrays),
         not inexact and not warnings,
         inexact,

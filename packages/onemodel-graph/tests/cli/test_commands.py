@@ -92,3 +92,30 @@ def test_errors_are_one_line(path, capsys, monkeypatch, arguments, words):
     text = capsys.readouterr().err
     assert stop.value.code == 1
     assert text.startswith("error: ") and words in text and text.count("\n") == 1
+
+
+def test_outputs_that_are_lists_dicts_and_texts(tmp_path):
+    """Of a sequence each array has a row, of scores by label each number, texts are written as such."""
+    nodes = [
+        node("SequenceConstruct", ["x", "x"], ["s"]),
+        node("LinearClassifier", ["x"], ["label", "scores"], domain="ai.onnx.ml",
+             coefficients=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0], classlabels_strings=["no", "yes"]),
+        node("ZipMap", ["scores"], ["map"], domain="ai.onnx.ml", classlabels_strings=["no", "yes"]),
+    ]  # fmt: skip
+    proto = model(nodes, {"x": (np.float32, ("N", 3))}, ["s", "label", "map"])
+    proto.opset_import.add(domain="ai.onnx.ml", version=1)
+    path, other = tmp_path / "lists.onnx", tmp_path / "other.onnx"
+    path.write_bytes(proto.SerializeToString())
+    assert "exact mode: yes" in call("inspect", path)
+    np.save(tmp_path / "x.npy", X)
+    text = call("run", path, "-i", tmp_path / "x.npy", "-o", tmp_path / "out.npz")
+    assert "s[1]" in text and "map[0]['yes']" in text
+    written = np.load(tmp_path / "out.npz", allow_pickle=False)
+    np.testing.assert_array_equal(written["s[1]"], X)
+    assert written["label"].tolist() == ["yes", "yes"]
+    assert written["map[1]['no']"] == 3.0
+    assert " no " not in call("compare", path, path)
+    (labels,) = (a for a in proto.graph.node[1].attribute if a.name == "classlabels_strings")
+    labels.strings[:] = [b"no", b"no more"]
+    other.write_bytes(proto.SerializeToString())
+    assert "yes and no more" in call("compare", path, other, code=1)

@@ -15,6 +15,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from onemodel_graph.cli.inputs import drawn, read_inputs, sizes_of
+from onemodel_graph.cli.outputs import difference, leaves, numbers_of
 from onemodel_graph.inspection import inspect as inspect_model
 from onemodel_graph.loading import load
 from onemodel_graph.model_format import ModelFormat, save
@@ -109,15 +110,12 @@ def run(
         if trace is not None:
             write_atomically(trace, [measured.chrome_trace().encode()])
     table = Table("output", "dtype", "shape", "least", "mean", "greatest", box=None)
-    for value, array in zip(session.outputs, outputs, strict=True):
-        row = [value.name, str(array.dtype), str(array.shape)]
-        if array.size and array.dtype.kind in "fiub":
-            wide = array.astype(np.float64)
-            row += [f"{wide.min():.6g}", f"{wide.mean():.6g}", f"{wide.max():.6g}"]
-        table.add_row(*row)
+    pairs = zip(session.outputs, outputs, strict=True)
+    named = dict(leaf for value, made in pairs for leaf in leaves(value.name, made))
+    for name, array in named.items():
+        table.add_row(name, str(array.dtype), str(array.shape), *numbers_of(array))
     console.print(table)
     if output is not None:
-        named = {v.name: a for v, a in zip(session.outputs, outputs, strict=True)}
         np.savez(output, **named)
         console.print(f"wrote {output}")
 
@@ -221,33 +219,19 @@ def compare(
         raise AttributeValueError(f"compare: {len(ours)} outputs against {len(theirs)}")
     table = Table("output", "equal bits", "largest difference", "first that differs", box=None)
     worst = 0.0
-    for value, a, b in zip(session.outputs, ours, theirs, strict=True):
-        equal, difference, place = _difference(np.asarray(a), np.asarray(b), tolerance)
-        worst = max(worst, difference)
-        table.add_row(value.name, "yes" if equal else "no", f"{difference:.3g}", place)
+    for value, mine, peer in zip(session.outputs, ours, theirs, strict=True):
+        left, right = dict(leaves(value.name, mine)), dict(leaves(value.name, peer))
+        if left.keys() != right.keys():
+            raise AttributeValueError(
+                f"compare: {value.name} holds {len(left)} arrays against {len(right)}"
+            )
+        for name, array in left.items():
+            equal, apart, place = difference(array, right[name], tolerance)
+            worst = max(worst, apart)
+            table.add_row(name, "yes" if equal else "no", f"{apart:.3g}", place)
     console.print(table)
     if worst > tolerance:
         raise typer.Exit(1)
-
-
-def _difference(a: Any, b: Any, tolerance: float) -> tuple[bool, float, str]:
-    """(equal bits, largest difference over the largest value, the first place beyond tolerance)."""
-    if a.shape != b.shape or a.dtype != b.dtype:
-        return False, float("inf"), f"{a.dtype}{list(a.shape)} and {b.dtype}{list(b.shape)}"
-    if a.tobytes() == b.tobytes():
-        return True, 0.0, ""
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    finite = np.isfinite(x) & np.isfinite(y)
-    scale = max(float(np.abs(y[np.isfinite(y)]).max(initial=0.0)), 1e-30)
-    relative = np.where(same, 0.0, np.inf)
-    relative[finite] = np.abs(x[finite] - y[finite]) / scale
-    beyond = np.argwhere(relative > tolerance)
-    place = ""
-    if len(beyond):
-        at = tuple(int(i) for i in beyond[0])
-        place = f"{at}: {a[at]} and {b[at]}"
-    return False, float(relative.max()), place
 
 
 @app.command()

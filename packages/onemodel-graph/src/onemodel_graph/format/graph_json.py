@@ -27,7 +27,7 @@ def write_graph(graph: Graph, tensors: dict[str, Array], prefix: str = "") -> di
         dtype = graph.values[name].dtype
         if dtype in CODED:
             raise UnsupportedError(
-                f"initializer {name!r}: format v1 does not hold {dtype}; save the model as ONNX"
+                f"initializer {name!r}: format v1 does not hold {dtype}; keep the ONNX file"
             )
         initializers.append([name, _keep(tensors, prefix + name, array)])
     nodes = []
