@@ -33,6 +33,8 @@ from onemodel_kernels.errors import OneModelError  # noqa: E402
 
 LARGEST = 1 << 15
 """Bytes of the largest model that is changed."""
+SHOWN = 2000
+"""Inputs after which the counts so far are printed."""
 BATCH = 200
 
 
@@ -119,6 +121,12 @@ def outcomes(models: list[bytes], start: int, count: int, seconds: float, megaby
         worker.stop()
 
 
+def summary(counts: collections.Counter[str], seconds: float) -> str:
+    """How many inputs came to what."""
+    listed = ", ".join(f"{number} {name}" for name, number in counts.most_common())
+    return f"{sum(counts.values())} inputs in {seconds:.0f} s: {listed}"
+
+
 def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
@@ -143,11 +151,10 @@ def main() -> int:
             if options.keep is not None:
                 options.keep.mkdir(parents=True, exist_ok=True)
                 (options.keep / str(seed)).write_bytes(changed(models, seed))
-        if sum(counts.values()) % 1000 == 0 and sys.stderr.isatty():
-            print(f"\r{sum(counts.values())}", end="", file=sys.stderr)
-    spent = time.monotonic() - begin
-    listed = ", ".join(f"{number} {name}" for name, number in counts.most_common())
-    print(f"{sum(counts.values())} inputs in {spent:.0f} s: {listed}")
+        if sum(counts.values()) % SHOWN == 0:
+            print(summary(counts, time.monotonic() - begin), flush=True)
+    if sum(counts.values()) % SHOWN:
+        print(summary(counts, time.monotonic() - begin))
     return 1 if bad else 0
 
 
