@@ -82,3 +82,37 @@ def test_tables_of_grams_that_do_not_fit_are_refused(change):
     np.testing.assert_array_equal(run(attributes), [2, 1])
     with pytest.raises(OneModelError, match="'grams'"):
         run({**attributes, **change})
+
+
+def region_model(**attributes):
+    pool = node("MaxRoiPool", ["x", "rois"], ["y"], name="it", **attributes)
+    inputs = {"x": (np.float32, ("N", "C", "H", "W")), "rois": (np.float32, ("n", 5))}
+    return model([pool], inputs, ["y"]).SerializeToString()
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_region_pooling_as_onnx_runtime_does(scale):
+    """Boxes inside, across the border, outside, and of one sample; halves of both signs."""
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((2, 3, 9, 7)).astype(np.float32)
+    corners = rng.integers(-4, 24, (40, 4)) / 2
+    corners[:, 2:] += corners[:, :2]
+    edges = [[0, 0, 0, 0, 0], [1, 30, 30, 40, 40], [1, 6, 8, 2, 1], [0, -9, -9, -5, -5]]
+    rois = np.concatenate([np.c_[rng.integers(0, 2, 40), corners], edges]).astype(np.float32)
+    data = region_model(pooled_shape=[3, 2], spatial_scale=scale)
+    (want,) = ort.InferenceSession(data).run(None, {"x": x, "rois": rois})
+    for optimise in (True, False):
+        (got,) = og.Session(data, "exact", optimise=optimise).run(x, rois)
+        np.testing.assert_array_equal(got, want)
+    assert og.Session(data).run(x, rois[:0])[0].shape == (0, 3, 3, 2)
+
+
+@pytest.mark.parametrize("box", [[2, 0, 0, 1, 1], [0, np.nan, 0, 1, 1], [0, 0, 0, np.inf, 1]])
+def test_regions_of_no_image_are_refused(box):
+    x = np.zeros((2, 1, 4, 4), np.float32)
+    with pytest.raises(OneModelError, match=r"MaxRoiPool \(node 'it'\): expected a box of finite"):
+        og.Session(region_model(pooled_shape=[2, 2])).run(x, np.array([box], np.float32))
+    with pytest.raises(OneModelError, match=r"'it'.*at most 65536 bins"):
+        og.Session(region_model(pooled_shape=[1000, 1000])).run(x, np.zeros((1, 5), np.float32))
+    with pytest.raises(OneModelError, match=r"'it'.*two numbers from 1 on"):
+        og.Session(region_model(pooled_shape=[0, 2])).run(x, np.zeros((1, 5), np.float32))

@@ -3,9 +3,17 @@
 from onemodel_graph.planning import (
     control_flow,
     detection,
+    region_pooling,
     reinterpretation,
     sequences,
     text_operators,
 )
 
-__all__ = ["control_flow", "detection", "reinterpretation", "sequences", "text_operators"]
+__all__ = [
+    "control_flow",
+    "detection",
+    "region_pooling",
+    "reinterpretation",
+    "sequences",
+    "text_operators",
+]
