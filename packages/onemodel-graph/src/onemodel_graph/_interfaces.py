@@ -3,8 +3,8 @@
 from onemodel_kernels.interfaces import Need, require
 
 NEEDS = (
-    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 3)),
-    Need("kernels.ops", "onemodel_kernels.ops", "onemodel-kernels", (1, 0)),
+    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 5)),
+    Need("kernels.ops", "onemodel_kernels.ops", "onemodel-kernels", (1, 2)),
 )
 
 require("onemodel-graph", NEEDS)

@@ -52,7 +52,7 @@ FAMILIES = (
     "features",
 )
 """In the order in which they are searched, those that most models need first."""
-INTERFACE_VERSION = (1, 1)
+INTERFACE_VERSION = (1, 2)
 RESERVED_DOMAINS = frozenset({"", "ai.onnx", "onemodel"})
 """Domains whose operators come with the package; any other takes registered ones too."""
 _LAZY = ("Attribute", "Call", "Emitter", "InputSpec", "OpSpec", "Shape", "TensorType")
