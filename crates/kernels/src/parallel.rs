@@ -156,6 +156,7 @@ fn run_parts(region: &Region, thread: usize) {
 
 fn worker(shared: &Shared, thread: usize) {
     INSIDE.set(true);
+    let avoided = placement::Avoided::default();
     let mut seen = 0;
     loop {
         let mut spins = 0;
@@ -165,7 +166,7 @@ fn worker(shared: &Shared, thread: usize) {
         }
         let mut slot = shared.slot.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if slot.generation == seen {
-            slot.parked.push(placement::Parked::here());
+            slot.parked.push(placement::Parked::here(&avoided));
             while slot.generation == seen {
                 slot = shared.wake.wait(slot).unwrap_or_else(std::sync::PoisonError::into_inner);
             }

@@ -1,32 +1,43 @@
 //! Which CPU a worker wakes on.
 //!
-//! The system wakes a thread where it last ran when it sees no idle CPU at that moment. That may be
-//! the CPU of the thread that wakes it, and until the scheduler balances again, milliseconds later,
-//! the two share it while another one idles.
+//! When the system sees no idle CPU at that moment it wakes a thread on the CPU of the thread that
+//! wakes it, or where it last ran, which may be the same one. Until the scheduler balances again,
+//! milliseconds later, the two share it while another one idles.
 
-/// A worker that waits to be woken: its thread and the CPU on which it last ran.
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicI32, Ordering};
+
+/// A worker that waits to be woken: its thread, and the CPU that it was last told to avoid.
 pub(super) struct Parked {
     #[cfg(target_os = "linux")]
     thread: libc::pid_t,
     #[cfg(target_os = "linux")]
-    cpu: i32,
+    avoided: Avoided,
 }
+
+/// The CPU that a worker was told to avoid, kept by the worker.
+#[derive(Clone, Default)]
+pub(super) struct Avoided(#[cfg(target_os = "linux")] Arc<AtomicI32>);
 
 #[cfg(target_os = "linux")]
 impl Parked {
     /// The calling thread.
-    pub(super) fn here() -> Self {
-        // SAFETY: neither call takes an address.
-        unsafe { Self { thread: libc::gettid(), cpu: libc::sched_getcpu() } }
+    pub(super) fn here(avoided: &Avoided) -> Self {
+        // SAFETY: no address is taken.
+        Self { thread: unsafe { libc::gettid() }, avoided: avoided.clone() }
     }
 }
 
-/// Sends workers that last ran on the caller's CPU to the others that the caller may use.
+/// Sends workers that are about to wake to the CPUs that the caller may use beside its own.
 #[cfg(target_os = "linux")]
 pub(super) fn keep_apart(parked: &[Parked]) {
     // SAFETY: no address is taken.
     let cpu = unsafe { libc::sched_getcpu() };
-    if cpu < 0 || parked.iter().all(|worker| worker.cpu != cpu) {
+    // One more than the number, as 0 stands for none.
+    let told = cpu + 1;
+    if cpu < 0 || parked.iter().all(|worker| worker.avoided.0.load(Ordering::Relaxed) == told) {
         return;
     }
     let bytes = size_of::<libc::cpu_set_t>();
@@ -45,17 +56,18 @@ pub(super) fn keep_apart(parked: &[Parked]) {
     if others == 0 {
         return;
     }
-    for worker in parked.iter().filter(|worker| worker.cpu == cpu) {
+    for worker in parked.iter().filter(|w| w.avoided.0.load(Ordering::Relaxed) != told) {
         // A refusal leaves the worker where it is, which is only slower.
         // SAFETY: the set has the size that is passed.
         unsafe { libc::sched_setaffinity(worker.thread, bytes, &raw const set) };
+        worker.avoided.0.store(told, Ordering::Relaxed);
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 impl Parked {
     /// The calling thread.
-    pub(super) fn here() -> Self {
+    pub(super) fn here(_: &Avoided) -> Self {
         Self {}
     }
 }
