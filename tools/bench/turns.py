@@ -14,8 +14,11 @@ from pathlib import Path
 ENGINES = ("onnxruntime", "exact", "fast")
 TURN = 0.02
 """Seconds of work in one turn: long against the wake-up of a parked pool."""
-REST = 0.02
-"""Seconds between turns, in which the workers of the engine before stop to spin."""
+REST = 0.07
+"""Seconds between turns, in which the workers of the engine before stop to spin: those of ONNX Runtime
+take a core for nearly 50 ms after a run."""
+FEWEST = 9
+"""Turns of each engine at least."""
 
 
 class Contender:
@@ -65,7 +68,7 @@ def medians(file: Path, inputs: Path, threads: int, seconds: float) -> list[floa
         times: list[list[float]] = [[] for _ in contenders]
         end = time.perf_counter() + seconds
         order = list(range(len(contenders)))
-        while time.perf_counter() < end or len(times[0]) < 5:
+        while time.perf_counter() < end or len(times[0]) < FEWEST:
             # A new order each round, so that no engine always follows the same one.
             shuffle.shuffle(order)
             for mine in order:
