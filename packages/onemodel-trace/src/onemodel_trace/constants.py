@@ -39,7 +39,7 @@ class ConstantTable:
         # By storage what was captured and named first, and what shows the same storage otherwise.
         self._captured: dict[int, _Captured] = {}
         self._other_views: dict[int, list[_Captured]] = {}
-        self._named: dict[int, tuple[Array, str]] = {}
+        self._named: dict[int, str] = {}
         self._named_views: dict[int, list[tuple[Array, str]]] = {}
         self._names: dict[str, Array] = {}
         self._numbers: list[_Captured] = []
@@ -73,7 +73,7 @@ class ConstantTable:
         if storage in self._named:
             self._named_views.setdefault(storage, []).append((held, name))
         else:
-            self._named[storage] = (held, name)
+            self._named[storage] = name
 
     @property
     def names(self) -> set[str]:
@@ -90,8 +90,8 @@ class ConstantTable:
                 return first[0]
         else:
             named = self._named.get(storage)
-            if named is not None and named[0] is held:
-                return self._keep(storage, held, self._made(held, named[1]))
+            if named is not None and self._names[named] is held:
+                return self._keep(storage, held, self._made(held, named))
         if held.ndim == 0 and storage not in self._named:
             value = self.number(held)
             self._numbers.append((value, held, held.version))
@@ -128,18 +128,18 @@ class ConstantTable:
         first = self._named.get(storage)
         if first is None:
             return None
-        for shown, name in [first, *self._named_views.get(storage, [])]:
+        for shown, name in [(self._names[first], first), *self._named_views.get(storage, [])]:
             if _alike(shown, held):
                 return name
         return None
 
     def _capture(self, storage: int, held: Array) -> GraphValue:
-        named = self._named.get(storage)
-        if named is None:
+        owner = self._named.get(storage)
+        if owner is None:
             return self._made(held, "")
         own = self._name_of(storage, held)
         if own is None:
-            weight, owner = named
+            weight = self._names[owner]
             layout = view_layout(weight, held)
             if layout is not None:
                 return self._view_of(weight, layout, owner)

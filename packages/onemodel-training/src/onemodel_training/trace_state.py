@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import is_
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,22 +15,19 @@ if TYPE_CHECKING:
 
 __all__ = ["TraceState"]
 
-_KINDS = ("parameter", "buffer")
+_NO_ENTRIES: dict[str, Any] = {}
+_NO_NAMES: frozenset[str] = frozenset()
 
 
 class _Before(NamedTuple):
-    """One module; ``tables`` are its parameters and its buffers."""
+    """One module, and copies of its tables."""
 
     path: str
     module: NnModule
     training: bool
-    transient: set[str]
-    tables: tuple[dict[str, Any], ...]
-
-
-def _tables(module: NnModule) -> tuple[dict[str, Any], ...]:
-    """Parameters and buffers, in the order of ``_KINDS``."""
-    return module._parameters, module._buffers
+    transient: set[str] | frozenset[str]
+    parameters: dict[str, Any]
+    buffers: dict[str, Any]
 
 
 class TraceState:
@@ -40,91 +38,113 @@ class TraceState:
 
     Attributes:
         paths: the path of each module by its ``id``.
-        members: path and tensor of the parameters and then of the buffers; a tied one comes once.
     """
 
     def __init__(self, module: NnModule) -> None:
+        # Most modules have no tensors of their own: nothing is made for what is empty.
         self._modules = [
             _Before(
                 path,
                 member,
                 member._training,
-                set(member._transient_buffers),
-                (member._parameters.copy(), member._buffers.copy()),
+                set(member._transient_buffers) if member._transient_buffers else _NO_NAMES,
+                member._parameters.copy() if member._parameters else _NO_ENTRIES,
+                member._buffers.copy() if member._buffers else _NO_ENTRIES,
             )
             for path, member in module.named_modules()
         ]
-        self._held: dict[int, tuple[Tensor, Array, int]] = {}
-        self._copies: dict[int, Array] = {}
         self.paths = {id(before.module): before.path for before in self._modules}
-        self.members: list[tuple[str, Tensor]] = []
-        for kind in range(len(_KINDS)):
-            self._hold(kind)
+        # One entry for each tensor; a tied one comes once.
+        self._names: list[str] = []
+        self._tensors: list[Tensor] = []
+        self._arrays: list[Array] = []
+        self._versions: list[int] = []
+        self._copies: dict[int, Array] = {}
+        for table in ("parameters", "buffers"):
+            self._hold(table)
 
-    def _hold(self, kind: int) -> None:
+    def _hold(self, table: str) -> None:
         seen: set[int] = set()
         for before in self._modules:
-            for name, tensor in before.tables[kind].items():
+            for name, tensor in getattr(before, table).items():
                 if tensor is None or id(tensor) in seen:
                     continue
                 seen.add(id(tensor))
                 array = tensor._array
-                self._held[id(tensor)] = (tensor, array, array.version)
-                if _KINDS[kind] == "buffer":
+                self._names.append(f"{before.path}.{name}" if before.path else name)
+                self._tensors.append(tensor)
+                self._arrays.append(array)
+                self._versions.append(array.version)
+                if table == "buffers":
                     self._copies[id(tensor)] = array.late_copy()
-                self.members.append((f"{before.path}.{name}" if before.path else name, tensor))
+
+    def members(self) -> Iterator[tuple[str, Tensor]]:
+        """Path and tensor of the parameters and then of the buffers; a tied one comes once."""
+        return zip(self._names, self._tensors, strict=True)
 
     def changed(self) -> list[str]:
         """Kind and path of every parameter and buffer that was written, exchanged, added or removed."""
         found: list[str] = []
         if self._is_unchanged():
             return found
-        for path, module, _, _, tables in self._modules:
-            for kind, before, now in zip(_KINDS, tables, _tables(module), strict=True):
+        held = {id(tensor): (array, version) for tensor, array, version in self._held()}
+        for path, module, _, _, parameters, buffers in self._modules:
+            for kind, before, now in (
+                ("parameter", parameters, module._parameters),
+                ("buffer", buffers, module._buffers),
+            ):
                 for name in {**before, **now}:
-                    tensor = now.get(name)
+                    tensor: Tensor | None = now.get(name)
                     if (
                         name not in before
                         or name not in now
                         or tensor is not before[name]
-                        or (tensor is not None and self._is_written(tensor))
+                        or (tensor is not None and _is_written(tensor, *held[id(tensor)]))
                     ):
                         found.append(f"{kind} {f'{path}.{name}' if path else name}")
         return found
 
+    def _held(self) -> Iterator[tuple[Tensor, Array, int]]:
+        return zip(self._tensors, self._arrays, self._versions, strict=True)
+
     def _is_unchanged(self) -> bool:
         """Whether every table and tensor is as it was: what nearly every forward leaves."""
+        for tensor, array, version in self._held():
+            if tensor._array is not array or array.version != version:
+                return False
         return all(
-            tensor._array is array and array.version == version
-            for tensor, array, version in self._held.values()
-        ) and all(
-            all(map(_same_table, tables, _tables(module)))
-            for _, module, _, _, tables in self._modules
+            _same_table(before.parameters, before.module._parameters)
+            and _same_table(before.buffers, before.module._buffers)
+            for before in self._modules
         )
-
-    def _is_written(self, tensor: Tensor) -> bool:
-        _, array, version = self._held[id(tensor)]
-        return tensor._array is not array or array.version != version
 
     def restore(self) -> None:
         """Puts everything back but the elements of parameters that were written in place."""
-        for _, module, mode, transient, tables in self._modules:
+        for _, module, mode, transient, parameters, buffers in self._modules:
             # What is as it was is not touched: another thread may be running the module.
             if module._training is not mode:
                 module.training = mode
             if module._transient_buffers != transient:
                 module._transient_buffers.clear()
                 module._transient_buffers.update(transient)
-            for before, now in zip(tables, _tables(module), strict=True):
-                if not _same_table(before, now):
-                    now.clear()
-                    now.update(before)
-        for tensor, array, version in self._held.values():
+            _put_back(parameters, module._parameters)
+            _put_back(buffers, module._buffers)
+        for tensor, array, version in self._held():
             if tensor._array is not array:
                 tensor._array = array
             if array.version != version and id(tensor) in self._copies:
                 with om.no_grad():
                     tensor.copy_(Tensor(self._copies[id(tensor)]))
+
+
+def _is_written(tensor: Tensor, array: Array, version: int) -> bool:
+    return tensor._array is not array or array.version != version
+
+
+def _put_back(before: dict[str, Any], now: dict[str, Any]) -> None:
+    if not _same_table(before, now):
+        now.clear()
+        now.update(before)
 
 
 def _same_table(before: dict[str, Any], now: dict[str, Any]) -> bool:

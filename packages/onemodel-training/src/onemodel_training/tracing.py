@@ -146,7 +146,7 @@ def trace_module(
                 tracer.input(name, tensor, axis_names=named)
                 for name, tensor, named in zip(names, given.tensors, axes, strict=True)
             ]
-            for path, tensor in state.members:
+            for path, tensor in state.members():
                 tracer.parameter(path, tensor)
             result = run(*inputs)
             changed = state.changed()

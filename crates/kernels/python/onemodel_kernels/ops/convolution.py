@@ -9,7 +9,7 @@ from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_kernels.ops import extents
 from onemodel_kernels.ops.products import CHAIN
 from onemodel_kernels.ops.rules import operator
-from onemodel_kernels.ops.spec import Call, Emitter, TensorType, integer, integers, text
+from onemodel_kernels.ops.spec import Call, Emitter, Shape, TensorType, integer, integers, text
 
 TAPS = CHAIN.replace("over k", "from the bias over (channel, kernel position)")
 
@@ -57,23 +57,25 @@ def window_attributes(
 
 
 def _conv_kernel(call: Call, weight: int = 1) -> tuple[int, ...]:
-    x, w = call.shape(0), call.shape(weight)
+    return _kernel_of(call, call.shape(0), call.shape(weight))
+
+
+def _kernel_of(call: Call, x: Shape, w: Shape) -> tuple[int, ...]:
     if len(x) < 3 or len(w) != len(x):
         raise ShapeError(
             f"X (N, C, spatial…) and W (M, C/group, kernel…) must agree, but they are {x} and {w}"
         )
     kernel = tuple(w[2:])
-    if call["kernel_shape"] is not None and tuple(call["kernel_shape"]) != kernel:
-        raise AttributeValueError(
-            f"kernel_shape {call['kernel_shape']} must be the weight's {kernel}"
-        )
+    stated = call.attributes.get("kernel_shape")
+    if stated is not None and tuple(stated) != kernel:
+        raise AttributeValueError(f"kernel_shape {stated} must be the weight's {kernel}")
     return kernel
 
 
 def conv_type(call: Call, weight: int, bias: int, dtype: str) -> list[TensorType]:
     """The output type of a convolution whose weight and bias are the named tensor inputs."""
     x, w = call.shape(0), call.shape(weight)
-    kernel = _conv_kernel(call, weight)
+    kernel = _kernel_of(call, x, w)
     group = call["group"]
     extents.unify(x[1], w[1] * group, "the channels of X {} and of W {} with group {}", x, w, group)
     if w[0] % group:

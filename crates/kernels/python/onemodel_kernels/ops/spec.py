@@ -47,7 +47,7 @@ class InputSpec:
     variadic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Call:
     """One use of an operator: the types of its tensor inputs and all attributes, defaults and
     operands included.
