@@ -7,6 +7,7 @@ from models import model, node
 from onnx import TensorProto, helper
 
 import onemodel_graph as og
+from onemodel_kernels.errors import OneModelError
 
 RNG = np.random.default_rng(0)
 
@@ -155,3 +156,16 @@ def test_sequences():
         {"zero": np.array(0, np.int64), "two": np.array(2, np.int64)},
     )
     agree(proto, {"x": floats(3), "y": floats(2)})
+
+
+@pytest.mark.parametrize(
+    ("operator", "attributes"), [("NonZero", {}), ("MaxRoiPool", {"pooled_shape": [1, 1]})]
+)
+def test_more_outputs_than_an_operator_between_programs_has_are_refused(operator, attributes):
+    names = ["x"] if operator == "NonZero" else ["x", "rois"]
+    inputs = {"x": (np.float32, (1, 1, 2, 2)), "rois": (np.float32, (1, 5))}
+    nodes = [node(operator, names, ["y", "z"], name="it", **attributes)]
+    proto = model(nodes, {name: inputs[name] for name in names}, ["y", "z"])
+    with pytest.raises(OneModelError, match=r"'it'.*: it has 1 outputs, 2 are asked for"):
+        session = og.Session(proto.SerializeToString())
+        session.run({name: np.zeros(inputs[name][1], np.float32) for name in names})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from onemodel_graph.ir import Value
+from onemodel_graph.ir import Node, Value
 from onemodel_graph.planning.planner import Planner
 from onemodel_graph.planning.slot import Items, Known, Slot, constant
 from onemodel_graph.planning.steps import Alias, Expansion, Step
@@ -42,10 +42,7 @@ def plan_step(planner: Planner, step: Step, environment: Environment) -> list[St
             return outputs.steps
     else:
         outputs = _apply(planner, step, inputs)
-    if any(value is not None for value in node.outputs[len(outputs) :]):
-        raise AttributeValueError(
-            f"{node.label}: it has {len(outputs)} outputs, {len(node.outputs)} are asked for"
-        )
+    require_outputs(node, len(outputs))
     for value, known in zip(node.outputs, outputs, strict=False):
         if value is not None:
             environment[value] = known
@@ -99,6 +96,14 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
         raise Host(run, tensors)
     asked = max((i + 1 for i, value in enumerate(node.outputs) if value is not None), default=0)
     return planner.apply(spec, tensors, attributes, asked)
+
+
+def require_outputs(node: Node, count: int) -> None:
+    """Raises unless a node asks for at most so many outputs."""
+    if any(value is not None for value in node.outputs[count:]):
+        raise AttributeValueError(
+            f"{node.label}: it has {count} outputs, {len(node.outputs)} are asked for"
+        )
 
 
 def malformed(error: BaseException, step: Step) -> OneModelError:

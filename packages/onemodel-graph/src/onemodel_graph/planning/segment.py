@@ -34,6 +34,7 @@ from onemodel_graph.planning.node_planning import (
     located,
     malformed,
     plan_step,
+    require_outputs,
 )
 from onemodel_graph.planning.planner import NeedsValue, Planner
 from onemodel_graph.planning.slot import SIZES, Slot, constant, flat
@@ -195,7 +196,9 @@ class Planned:
         where = {slot: i for i, slot in enumerate(segment.results)}
         arguments = [collect(known, where, made) for known in host.arguments]
         try:
-            return host.function(arguments)
+            returned = host.function(arguments)
+            require_outputs(step.node, len(returned))
+            return returned
         except OneModelError as error:
             raise located(error, step) from None
         except MALFORMED as error:
