@@ -14,10 +14,12 @@ W = DRAW.standard_normal((4, 3, 3)).astype(np.float32)
 W[1, 2, 0] = np.inf
 
 
-def left_of(pads, conv=None, value=None, weight=W, **pad):
+def left_of(pads, conv=None, value=None, axes=None, **pad):
     """The operators that exact passes leave, after a check that they change no bit."""
-    inputs = ["x", "pads"] + ([] if value is None else ["value"])
-    constants = {"pads": np.array(pads, np.int64), "w": weight}
+    inputs = ["x", "pads", "" if value is None else "value"] + (["axes"] if axes else [])
+    constants = {"pads": np.array(pads, np.int64), "w": W}
+    if axes:
+        constants["axes"] = np.array(axes, np.int64)
     if value is not None:
         constants["value"] = np.array(value, np.float32)
     nodes = [node("Pad", inputs, ["a"], **pad), node("Conv", ["a", "w"], ["y"], **(conv or {}))]
@@ -33,6 +35,11 @@ def left_of(pads, conv=None, value=None, weight=W, **pad):
 @pytest.mark.parametrize("value", [None, 0.0])
 def test_zeros_along_spatial_axes_are_folded(value):
     assert left_of([0, 0, 4, 0, 0, 1], {"dilations": [2]}, value) == ["Conv"]
+
+
+@pytest.mark.parametrize("axis", [2, -1])
+def test_axes_may_be_listed(axis):
+    assert left_of([2, 0], value=0.0, axes=[axis]) == ["Conv"]
 
 
 def test_they_add_to_padding_of_the_convolution():

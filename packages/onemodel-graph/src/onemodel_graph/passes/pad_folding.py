@@ -9,7 +9,7 @@ from onemodel_graph.ir import Graph, Node
 from onemodel_graph.passes.base import Matcher, Pass
 
 
-def _margins(matcher: Matcher, pad: Node) -> tuple[list[int], list[int]] | None:
+def _margins(matcher: Matcher, pad: Node, rank: int) -> tuple[list[int], list[int]] | None:
     """The zeros before and behind each spatial axis; ``None`` for any other padding."""
     if pad.attributes.get("mode", "constant") != "constant" or len(pad.inputs) < 2:
         return None
@@ -20,11 +20,17 @@ def _margins(matcher: Matcher, pad: Node) -> tuple[list[int], list[int]] | None:
         if fill is None or fill != 0 or math.copysign(1.0, fill) < 0:
             return None
     amounts = matcher.array(pad.inputs[1])
-    if amounts is None or (len(pad.inputs) > 3 and pad.inputs[3] is not None):
+    listed = pad.inputs[3] if len(pad.inputs) > 3 else None
+    chosen = None if listed is None else matcher.array(listed)
+    if amounts is None or (listed is not None and chosen is None):
         return None
     both: list[int] = amounts.tolist()
-    half = len(both) // 2
-    begins, ends = both[:half], both[half:]
+    axes: list[int] = list(range(rank)) if chosen is None else chosen.tolist()
+    if len(both) != 2 * len(axes) or any(not -rank <= axis < rank for axis in axes):
+        return None
+    begins, ends = [0] * rank, [0] * rank
+    for position, axis in enumerate(axes):
+        begins[axis], ends[axis] = both[position], both[len(axes) + position]
     if any(amount < 0 for amount in both) or any(begins[:2]) or any(ends[:2]):
         return None
     return begins[2:], ends[2:]
@@ -34,15 +40,14 @@ def _fold(matcher: Matcher, conv: Node) -> bool:
     pad = matcher.producer(conv.inputs[0], "Pad")
     if pad is None or conv.attributes.get("auto_pad", "NOTSET") != "NOTSET":
         return False
-    margins = _margins(matcher, pad)
+    weight = matcher.array(conv.inputs[1])
+    if weight is None or len(weight.shape) < 3:
+        return False
+    margins = _margins(matcher, pad, len(weight.shape))
     if margins is None:
         return False
     begins, ends = margins
-    axes = len(begins)
-    weight = matcher.array(conv.inputs[1])
-    if axes == 0 or weight is None or len(weight.shape) != axes + 2:
-        return False
-    own: list[Any] = list(conv.attributes.get("pads", (0,) * (2 * axes)))
+    own: list[Any] = list(conv.attributes.get("pads", (0,) * (2 * len(begins))))
     conv.attributes["pads"] = tuple(
         own_amount + more for own_amount, more in zip(own, [*begins, *ends], strict=True)
     )
