@@ -8,6 +8,7 @@ use crate::kernels::fusion::Fused;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
+pub use crate::bound::bind;
 pub use crate::kernels::fusion::fuse;
 
 pub type Metas = SmallVec<[Meta; 2]>;

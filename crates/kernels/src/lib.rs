@@ -20,6 +20,7 @@
 
 pub mod array;
 pub mod attributes;
+mod bound;
 pub mod compiled;
 pub mod dtype;
 pub mod error;

@@ -4,11 +4,11 @@ use crate::numbers::{dtype, extent, integer, relaid};
 use arbitrary::{Result, Unstructured};
 use onemodel_kernels::array::{Array, Meta, element_count};
 use onemodel_kernels::attributes::{Attribute, Number};
-use onemodel_kernels::kernel::{Kernel, call, infer_for, run_into};
+use onemodel_kernels::kernel::{Kernel, bind, call, infer_for, run_into};
 use onemodel_kernels::parallel::set_num_threads;
 use onemodel_kernels::registry::build;
 use onemodel_kernels::selfcheck::{Case, Fill, cases, filled};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// Elements of inputs and of outputs with which a kernel is called; above, it infers only.
 const COMPUTED: usize = 1 << 16;
@@ -159,12 +159,12 @@ pub fn run(data: &[u8]) -> Result<()> {
         }
         assert!(outputs.iter().all(Array::is_contiguous));
     }
-    bound(&mut u, &*kernel, &inputs)?;
+    bound(&mut u, &kernel, &inputs)?;
     into(&mut u, &*kernel, &inputs)
 }
 
 /// Constants packed beforehand, right ones and others.
-fn bound(u: &mut Unstructured, kernel: &dyn Kernel, inputs: &[Option<&Array>]) -> Result<()> {
+fn bound(u: &mut Unstructured, kernel: &Arc<dyn Kernel>, inputs: &[Option<&Array>]) -> Result<()> {
     let mut constants = inputs.to_vec();
     for constant in &mut constants {
         if u.ratio(1, 2)? {
@@ -174,7 +174,11 @@ fn bound(u: &mut Unstructured, kernel: &dyn Kernel, inputs: &[Option<&Array>]) -
     if u.ratio(1, 8)? {
         constants.push(inputs.first().copied().flatten());
     }
-    if let Ok(Some(packed)) = kernel.bind(&constants) {
+    if u.ratio(1, 4)? {
+        // Not the array that it is called with.
+        constants.rotate_right(1);
+    }
+    if let Ok(packed) = bind(kernel, &constants) {
         let _ = call(&*packed, inputs);
     }
     Ok(())

@@ -149,7 +149,7 @@ impl PyKernel {
     /// A kernel with these constant inputs packed once; called with the same inputs as this one.
     fn bind(&self, py: Python<'_>, constants: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         let arrays = inputs_of(self.0.name(), &constants)?;
-        let bound = py.detach(|| self.0.bind(&arrays)).map_err(raise)?;
-        Ok(Self(bound.unwrap_or_else(|| self.0.clone())))
+        let bound = py.detach(|| crate::kernel::bind(&self.0, &arrays)).map_err(raise)?;
+        Ok(Self(bound))
     }
 }
