@@ -12,7 +12,7 @@ pub(super) const ROWS: usize = 2 * LANES;
 /// Keys of a tile. It is part of the kernel's definition.
 pub(super) const KEYS: usize = 256;
 /// Queries up to which the lanes are keys instead: those of more would stay empty.
-const FEW: usize = 3;
+const FEW: usize = 2;
 /// Keys, or queries, of the innermost tile at most.
 const MOST: usize = 8;
 
