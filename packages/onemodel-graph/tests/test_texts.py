@@ -13,7 +13,7 @@ import onemodel_graph as og
 from onemodel_graph.cli.inputs import drawn
 from onemodel_graph.onnx_io import import_model
 from onemodel_kernels import Array
-from onemodel_kernels.errors import DtypeError, MemoryLimitError, UnsupportedError
+from onemodel_kernels.errors import DtypeError, MemoryLimitError, OneModelError, UnsupportedError
 
 ML = "ai.onnx.ml"
 
@@ -251,3 +251,31 @@ def test_files_of_texts_are_not_written(tmp_path):
         og.save(graph, tmp_path / "m.om1")
     with pytest.raises(UnsupportedError, match="initializer 'w': strings are not written"):
         og.save(graph, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("no input", "ZipMap"),
+        ("no output", "'it'"),
+        ("labels of another kind", "'it'"),
+        ("fewer labels", r"ZipMap: expected scores of shape \(N, 2\), got \(1, 3\)"),
+    ],
+)
+def test_malformed_nodes_of_labels_are_refused_by_name(change, message):
+    proto = classifier({"classlabels_strings": ["a", "b", "c"]}, True)
+    forest, zipped = proto.graph.node
+    forest.name = "it"
+    if change == "no input":
+        del zipped.input[:]
+    elif change == "no output":
+        del forest.output[:]
+        zipped.input[0] = "x"
+    elif change == "labels of another kind":
+        (labels,) = (a for a in forest.attribute if a.name == "classlabels_strings")
+        labels.CopyFrom(helper.make_attribute("classlabels_strings", 3))
+    else:
+        del zipped.attribute[0].strings[2:]
+    proto.graph.output[0].name = "map" if change == "no output" else "label"
+    with pytest.raises(OneModelError, match=message):
+        og.Session(proto.SerializeToString()).run(np.zeros((1, 2), np.float32))

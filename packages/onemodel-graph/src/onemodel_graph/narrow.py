@@ -13,6 +13,7 @@ from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_graph.passes.pipeline import copy
+from onemodel_graph.planning.checks import reading
 from onemodel_kernels import Array, Kernel
 from onemodel_kernels.errors import DtypeError, ShapeError, UnsupportedError
 from onemodel_kernels.ops.narrow import FLOATS, HELD, INTEGERS, values
@@ -154,7 +155,8 @@ def _resolve(graph: Graph, types: dict[Value, str]) -> None:
         for body in node.attributes.values():
             if isinstance(body, Graph):
                 _resolve(body, types)
-        made = None if node.domain else _made(node, types)
+        with reading(node):
+            made = None if node.domain else _made(node, types)
         if made is not None:
             types.update((value, made) for value in node.outputs if value is not None)
 

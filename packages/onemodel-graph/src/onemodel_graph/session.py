@@ -20,6 +20,7 @@ from onemodel_graph.planning.segment import Planned
 from onemodel_graph.planning.slot import SIZES
 from onemodel_graph.planning.steps import Prepared, prepare
 from onemodel_graph.profile import Profile
+from onemodel_graph.texts import labelled
 from onemodel_graph.texts import resolve as resolve_texts
 from onemodel_kernels import Array, set_num_threads
 from onemodel_kernels.errors import AttributeValueError, ShapeError, UnsupportedError
@@ -199,7 +200,7 @@ class Session:
             if kind == "string" and self._texts is not None:
                 found.append(self._texts.shown(entry))
             elif isinstance(kind, tuple):
-                found.append([dict(zip(kind, row, strict=True)) for row in entry.tolist()])
+                found.append(labelled(entry, kind))
             else:
                 plain = to_numpy(entry)
                 found.append(plain if kind is None else shown(plain, kind))

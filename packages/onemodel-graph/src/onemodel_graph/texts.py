@@ -14,11 +14,12 @@ from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_graph.passes.pipeline import copy
+from onemodel_graph.planning.checks import reading
 from onemodel_graph.planning.numbers import tensor
 from onemodel_graph.planning.steps import TEXT
 from onemodel_graph.text_data import unpacked
 from onemodel_kernels import Array
-from onemodel_kernels.errors import DtypeError
+from onemodel_kernels.errors import DtypeError, ShapeError
 
 STRING = "string"
 ML = "ai.onnx.ml"
@@ -109,6 +110,14 @@ class Texts:
         return found.reshape(codes.shape)
 
 
+def labelled(scores: Array, labels: Sequence[Any]) -> list[dict[Any, float]]:
+    """What ZipMap makes of scores ``(N, labels)``: a dict for each row."""
+    if scores.ndim not in (1, 2) or scores.shape[-1] != len(labels):
+        raise ShapeError(f"ZipMap: expected scores of shape (N, {len(labels)}), got {scores.shape}")
+    rows = scores.tolist() if scores.ndim == 2 else [scores.tolist()]
+    return [dict(zip(labels, row, strict=True)) for row in rows]
+
+
 @dataclass(slots=True)
 class Resolved:
     """A graph without strings.
@@ -157,18 +166,17 @@ def _unzipped(graph: Graph) -> dict[Value, Any]:
     found: dict[Value, Any] = {}
     kept = []
     for node in graph.nodes:
-        made, source = node.outputs[:1], node.inputs[:1]
-        if node.operator != "ZipMap" or node.domain != ML or made[0] not in graph.outputs:
-            kept.append(node)
-            continue
+        made = node.outputs[0] if node.outputs else None
+        source = node.inputs[0] if node.inputs else None
         labels = node.attributes.get("classlabels_strings") or node.attributes.get(
             "classlabels_int64s"
         )
-        if labels is None or source[0] is None:
+        whole = node.operator == "ZipMap" and node.domain == ML and made in graph.outputs
+        if not whole or source is None or not isinstance(labels, tuple):
             kept.append(node)
             continue
-        graph.outputs = [source[0] if value is made[0] else value for value in graph.outputs]
-        found[source[0]] = tuple(labels)
+        graph.outputs = [source if value is made else value for value in graph.outputs]
+        found[source] = labels
     graph.nodes = kept
     return found
 
@@ -181,13 +189,14 @@ def _resolve(graph: Graph, types: set[Value], texts: Texts) -> None:
             graph.initializers[name] = _codes(found, value.shape, texts)
             types.add(value)
     for node in graph.nodes:
-        if node.operator == "Constant" and not node.domain and node.outputs:
-            _constant(node, types, texts)
         bodies = [body for body in node.attributes.values() if isinstance(body, Graph)]
         for body in bodies:
             _resolve(body, types, texts)
-        if _is_text(node, bodies, types, texts):
-            types.update(value for value in node.outputs[:1] if value is not None)
+        with reading(node):
+            if node.operator == "Constant" and not node.domain and node.outputs:
+                _constant(node, types, texts)
+            if _is_text(node, bodies, types, texts):
+                types.update(value for value in node.outputs[:1] if value is not None)
 
 
 def _codes(found: Sequence[str], shape: tuple[Any, ...] | None, texts: Texts) -> Array:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from onemodel_graph.ir import Graph, Node
 from onemodel_graph.planning.slot import SIZES
 from onemodel_kernels import Array
-from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.errors import AttributeValueError, OneModelError
 from onemodel_kernels.ops import Attribute, InputSpec, OpSpec
 from onemodel_kernels.ops.narrow import HELD
 
@@ -32,6 +33,20 @@ class Signature:
 
     inputs: tuple[InputSpec, ...]
     attributes: Mapping[str, Attribute]
+
+
+@contextlib.contextmanager
+def reading(node: Node) -> Iterator[None]:
+    """Lets what looks at a node that was not checked yet fail by its name."""
+    try:
+        yield
+    except OneModelError:
+        raise
+    except MALFORMED as error:
+        raise AttributeValueError(
+            f"{node.label}: its inputs or attributes have a form that it does not take "
+            f"({type(error).__name__}: {error})"
+        ) from error
 
 
 def check_node(node: Node, facts: OpSpec | Signature) -> None:
