@@ -250,30 +250,31 @@ impl<E: Real> WithSimd for Finished<'_, E> {
     fn run<S: Simd>(self, s: S) {
         let t = self.tile;
         let Some(finish) = t.finish else { return };
-        for r in 0..self.rows {
-            // SAFETY: the tile's rows and columns, and a value for each of its channels.
-            unsafe {
-                let to = t.c.wrapping_offset(r as isize * t.c_stride);
-                let from = self.part.add(r * self.vectors * LANES);
-                let mut own = [E::splat(s, E::default()); 3];
-                if let (Some(affine), false) = (finish.affine, self.by_columns) {
-                    own = finish.channel(s, affine, r);
-                }
-                let mut j = 0;
-                while j < self.vectors * LANES && j < t.n {
-                    let n = (t.n - j).min(LANES);
-                    if let (Some(affine), true) = (finish.affine, self.by_columns) {
-                        own = finish.channels(s, affine, j, n);
+        let mut j = 0;
+        while j < self.vectors * LANES && j < t.n {
+            let n = (t.n - j).min(LANES);
+            let mut own = [E::splat(s, E::default()); 3];
+            if let (Some(affine), true) = (finish.affine, self.by_columns) {
+                // SAFETY: a value for each of the tile's columns.
+                own = unsafe { finish.channels(s, affine, j, n) };
+            }
+            for r in 0..self.rows {
+                // SAFETY: the tile's rows and columns, and a value for each of its rows.
+                unsafe {
+                    let to = t.c.wrapping_offset(r as isize * t.c_stride).wrapping_add(j);
+                    if let (Some(affine), false) = (finish.affine, self.by_columns) {
+                        own = finish.channel(s, affine, r);
                     }
-                    let y = finish.on(s, E::load(s, from.add(j)), own, to.wrapping_add(j), n);
+                    let x = E::load(s, self.part.add(r * self.vectors * LANES + j));
+                    let y = finish.on(s, x, own, to, n);
                     if n == LANES {
-                        E::store(s, to.add(j), y);
+                        E::store(s, to, y);
                     } else {
-                        E::store_n(s, to.add(j), n, y);
+                        E::store_n(s, to, n, y);
                     }
-                    j += LANES;
                 }
             }
+            j += LANES;
         }
     }
 }
