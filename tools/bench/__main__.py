@@ -29,6 +29,7 @@ from shares import Share, best_product, shares
 from steps import STEPS, StepCost, step_cost
 from tracing import TraceCost, trace_cost
 from turns import medians
+from unseen import UnseenCost, symbolic, unseen_cost
 from workloads import WORKLOADS, Workload
 
 
@@ -104,6 +105,17 @@ def print_trace_table(rows: dict[str, TraceCost], console: Console) -> None:
     console.print(table)
 
 
+def print_unseen_table(rows: dict[str, UnseenCost], threads: int, console: Console) -> None:
+    """What the first run of a shape costs, in later runs of it."""
+    table = Table(title=f"first run of an unseen shape, exact, {threads} thread(s)")
+    for column in ("workload", "first ms", "repeated ms", "first / repeated"):
+        table.add_column(column, justify="left" if column == "workload" else "right")
+    for name, cost in rows.items():
+        ratio = f"{cost.first / cost.repeated:.2f}"
+        table.add_row(name, f"{1e3 * cost.first:.4g}", f"{1e3 * cost.repeated:.4g}", ratio)
+    console.print(table)
+
+
 def print_step_table(
     rows: dict[str, tuple[StepCost, float]], threads: int, console: Console
 ) -> None:
@@ -142,7 +154,7 @@ def main() -> None:
         parser.error(f"--only: no workload has such a name; there are {names}")
     console = Console()
     results: dict[str, Any] = {**described(), "traces": {}}
-    for table in ("sessions", "shares", "best_product", "steps"):
+    for table in ("sessions", "shares", "best_product", "unseen", "steps"):
         results[table] = {}
     with tempfile.TemporaryDirectory() as folder:
         files = [
@@ -167,6 +179,14 @@ def main() -> None:
                 results["shares"][str(threads)] = {n: asdict(share) for n, share in parts.items()}
                 results["best_product"][str(threads)] = best
                 print_share_table(parts, best, threads, console)
+            unseen = {
+                workload.name: unseen_cost(workload, save(workload, Path(folder)), threads)
+                for workload in symbolic()
+                if wanted(workload.name)
+            }
+            results["unseen"][str(threads)] = {n: asdict(cost) for n, cost in unseen.items()}
+            if unseen:
+                print_unseen_table(unseen, threads, console)
             taken = {
                 workload.name: (step_cost(workload, threads, options.seconds), workload.most)
                 for workload in track(steps, "training", console=console, transient=True)

@@ -35,5 +35,5 @@ __all__ = [
     "set_num_threads",
 ]
 
-INTERFACE_VERSION = (1, 5)
+INTERFACE_VERSION = (1, 6)
 """The version of the interface kernels.array: ``(major, minor)``, see :mod:`onemodel_kernels.interfaces`."""

@@ -292,6 +292,13 @@ impl Program {
         result
     }
 
+    /// Gives back the arenas that no run uses. The next run takes one of the kept blocks of memory,
+    /// which another program may have used meanwhile.
+    pub fn release(&self) {
+        let idle = self.idle().map(|mut idle| std::mem::take(&mut *idle));
+        drop(idle);
+    }
+
     /// The idle arenas. `None` when they stay locked: in a forked child, by a thread that is not
     /// there.
     fn idle(&self) -> Option<MutexGuard<'_, Vec<Instance>>> {

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from onemodel_kernels import Array, Kernel, Program
+from onemodel_kernels import Array, Kernel, Program, cached_bytes, release_cached
 from onemodel_kernels.errors import OneModelError
 
 F32 = "float32"
@@ -29,6 +29,18 @@ def affine(size: int = 4) -> Program:
     ]
     nodes = [(Kernel("Add"), [0, 1], [2]), (Kernel("Mul"), [2, 3], [4])]
     return Program(values, nodes, [4], 64 * size)
+
+
+def test_working_memory_is_kept_until_it_is_given_back() -> None:
+    size = 1 << 19
+    program = affine(size)
+    x = Array.full((size,), 1.0, F32)
+    first = program.run([x])
+    release_cached()
+    assert cached_bytes() == 0
+    program.release()
+    assert cached_bytes() >= program.arena_bytes
+    assert program.run([x])[0].tobytes() == first[0].tobytes()
 
 
 def test_values_go_from_input_through_the_arena_to_the_output() -> None:

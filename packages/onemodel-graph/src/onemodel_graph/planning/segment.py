@@ -150,6 +150,10 @@ class Planned:
         return segment
 
     def _remember(self, key: Any, segment: Segment) -> None:
+        before = self._last[1]
+        if before is not None and before.program is not None and before is not segment:
+            # Its working memory is warm: the plan that follows takes it from the kept blocks.
+            before.program.release()
         self._last = (key, segment)
         self.recent = segment.program if segment.direct else None
 
