@@ -126,6 +126,19 @@ def test_branches_pass_texts_on():
     assert both(proto, x, np.array(False))[0].tolist() == x.T.tolist()
 
 
+def test_bodies_inside_each_other_are_looked_at_once():
+    """Looking twice at each would double the work with each."""
+    body = [node("Identity", ["x"], ["y"])]
+    for depth in range(22):
+        output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        graph = helper.make_graph(body, f"at{depth}", [], [output])
+        body = [node("If", ["c"], ["y"], then_branch=graph, else_branch=helper.make_graph(
+            [node("Identity", ["x"], ["y"])], f"else{depth}", [], [output]))]  # fmt: skip
+    proto = model(body, {"x": ("FLOAT", [1]), "c": ("BOOL", [])}, {"y": ("FLOAT", [1])})
+    (y,) = og.Session(proto.SerializeToString()).run(np.float32([3.0]), np.array(True))
+    assert y.tolist() == [3.0]
+
+
 def classifier(labels, zipped):
     nodes = [
         node(

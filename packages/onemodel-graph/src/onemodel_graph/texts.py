@@ -148,17 +148,15 @@ def resolve(graph: Graph) -> Resolved:
 
 
 def _present(graph: Graph) -> bool:
-    values = [*graph.inputs, *graph.values.values()]
-    values += [v for node in graph.walk() for v in node.outputs if v is not None]
+    nodes = list(graph.walk())
+    bodies = [b for node in nodes for b in node.attributes.values() if isinstance(b, Graph)]
+    values = [v for part in (graph, *bodies) for v in (*part.inputs, *part.values.values())]
+    values += [v for node in nodes for v in node.outputs if v is not None]
     if any(value.dtype == STRING for value in values):
         return True
-    for node in graph.walk():
-        bodies = [body for body in node.attributes.values() if isinstance(body, Graph)]
-        if any(_present(body) for body in bodies):
-            return True
-        if node.operator in MADE or any(node.attributes.get(name) for name in LABELS):
-            return True
-    return False
+    return any(
+        node.operator in MADE or any(node.attributes.get(name) for name in LABELS) for node in nodes
+    )
 
 
 def _unzipped(graph: Graph) -> dict[Value, Any]:

@@ -207,3 +207,14 @@ def test_windows_without_end_are_refused(operator):
     proto = model([pool], {"x": (np.float32, (1, 1, 4, 4))}, ["y"])
     with pytest.raises(OneModelError, match=r"'pool'.*covers more than"):
         og.Session(proto.SerializeToString()).run(np.ones((1, 1, 4, 4), np.float32))
+
+
+@pytest.mark.parametrize("axis", [-(2**40), 2**40, 3])
+def test_an_axis_outside_of_an_old_broadcast_is_refused(axis):
+    add = helper.make_node("Add", ["x", "w"], ["y"], axis=axis, broadcast=1, name="it")
+    inputs = [helper.make_tensor_value_info(n, 1, s) for n, s in (("x", [2, 3]), ("w", [2]))]
+    outputs = [helper.make_tensor_value_info("y", 1, [2, 3])]
+    graph = helper.make_graph([add], "old", inputs, outputs)
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)])
+    with pytest.raises(OneModelError, match=r"'it'.*'axis' to be one of the 2 axes"):
+        og.Session(proto.SerializeToString())

@@ -145,7 +145,7 @@ class Step:
 def _axes(matcher: Matcher, node: Node, position: int) -> tuple[int, ...] | None:
     """The axes in a constant input."""
     array = matcher.array(node.inputs[position]) if position < len(node.inputs) else None
-    if array is None or array.ndim > 1 or array.size == 0:
+    if array is None or array.ndim > 1 or array.size == 0 or array.dtype != "int64":
         return None
     found = read(array)
     return tuple(int(axis) for axis in found) if array.ndim else (int(found),)

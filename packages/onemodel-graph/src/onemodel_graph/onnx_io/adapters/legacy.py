@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from onemodel_graph.ir import Node
 from onemodel_graph.onnx_io.adapters.rewriter import Rewriter, adapter
+from onemodel_kernels.errors import AttributeValueError
 
 _FLAGS = ("consumed_inputs", "is_test")
 
@@ -21,6 +22,10 @@ def _broadcast(rewriter: Rewriter) -> list[Node]:
         return rewriter.done()
     if left.shape is not None and right.shape is not None:
         start = axis + len(left.shape) if axis < 0 else axis
+        if not 0 <= start <= len(left.shape):
+            raise AttributeValueError(
+                f"expected 'axis' to be one of the {len(left.shape)} axes of the first input, got {axis}"
+            )
         after = len(left.shape) - start - len(right.shape)
         if after > 0:
             first = len(right.shape)
