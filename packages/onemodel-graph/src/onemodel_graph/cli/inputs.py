@@ -95,9 +95,6 @@ def drawn(inputs: tuple[Value, ...], sizes: Mapping[str, int], seed: int) -> dic
             else:
                 shape.append(FREE if extent is None else extent)
         kind = value.dtype or "float32"
-        if kind == "string":
-            found[value.name] = np.full(shape, "text", object)
-            continue
         kind = HELD.get(kind, kind)
         numbers: Array = Kernel(
             "RandomUniform",
@@ -108,6 +105,9 @@ def drawn(inputs: tuple[Value, ...], sizes: Mapping[str, int], seed: int) -> dic
             counter=index << 32,
             dtype="float32",
         )()
+        if kind == "string":
+            found[value.name] = np.full(numbers.shape, "text", object)
+            continue
         if not kind.startswith("float") and kind != "bfloat16":
             numbers = Kernel("Round")(numbers)
         found[value.name] = numbers if kind == "float32" else Kernel("Cast", to=kind)(numbers)
