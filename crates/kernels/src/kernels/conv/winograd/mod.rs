@@ -24,7 +24,7 @@ use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::product::{parts_of, try_for_each};
 use crate::kernels::gemm::real::Real;
 use crate::scratch::Scratch;
-use crate::simd::{Isa, LANES, Simd, WithSimd, dispatch_on};
+use crate::simd::{Isa, LANES, PlainLoop, Simd, WithSimd, dispatch_on, vectorized_wide};
 use input::Input;
 use output::Output;
 
@@ -66,20 +66,14 @@ impl Transformed {
         let panels = RowPanels::new::<f32>(isa, destinations);
         let to = Shared::new(data.as_mut_ptr::<f32>());
         let from = w.as_slice::<f32>();
-        let rows = rows();
         crate::parallel::for_each(panels.count, |panel| {
             let (start, height) = (panels.start(panel), panels.rows(panel));
-            for r in 0..height {
-                for c in 0..sources {
-                    let at = ((start + r) * sources + c) * 9;
-                    let u = transformed(&rows, &from[at..at + 9]);
-                    for (point, u) in u.iter().enumerate() {
-                        let at = point * destinations * sources + start * sources + c * height + r;
-                        // SAFETY: an element of this panel.
-                        unsafe { *to.get().add(at) = *u };
-                    }
-                }
-            }
+            let (to, next) = (to.get(), destinations * sources);
+            let first = start * sources;
+            // SAFETY: this panel's elements of each point.
+            let to = unsafe { to.add(first) };
+            let from = &from[first * 9..(start + height) * sources * 9];
+            vectorized_wide(Panel { from, to, next, sources, height });
         });
         Ok(Self { data, sources, destinations })
     }
@@ -95,23 +89,56 @@ fn rows() -> [[f64; 3]; IN] {
     [zero, of(a, of_a), of(-a, of_a), of(b, of_b), of(-b, of_b), [0.0, 0.0, 1.0]]
 }
 
-fn transformed(rows: &[[f64; 3]; IN], w: &[f32]) -> [f32; POINTS] {
-    let mut half = [[0.0f64; 3]; IN];
-    for (i, row) in rows.iter().enumerate() {
-        for j in 0..3 {
-            for k in 0..3 {
-                half[i][j] += row[k] * f64::from(w[k * 3 + j]);
+/// The weights of `height` rows, at most as many as lanes, all sources of a row together.
+struct Panel<'a> {
+    from: &'a [f32],
+    to: *mut f32,
+    /// Distance of the points in `to`.
+    next: usize,
+    sources: usize,
+    height: usize,
+}
+
+impl PlainLoop for Panel<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let rows = rows();
+        let mut w = [[0.0f64; LANES]; 9];
+        for c in 0..self.sources {
+            for r in 0..self.height {
+                let at = (r * self.sources + c) * 9;
+                for t in 0..9 {
+                    w[t][r] = f64::from(self.from[at + t]);
+                }
+            }
+            let mut half = [[[0.0f64; LANES]; 3]; IN];
+            for i in 0..IN {
+                for j in 0..3 {
+                    for k in 0..3 {
+                        for l in 0..LANES {
+                            half[i][j][l] += rows[i][k] * w[k * 3 + j][l];
+                        }
+                    }
+                }
+            }
+            for i in 0..IN {
+                for j in 0..IN {
+                    let (h, row) = (&half[i], &rows[j]);
+                    let mut u = [0.0f32; LANES];
+                    for l in 0..LANES {
+                        u[l] = (h[0][l] * row[0] + h[1][l] * row[1] + h[2][l] * row[2]) as f32;
+                    }
+                    let at = (i * IN + j) * self.next + c * self.height;
+                    // SAFETY: `height` elements of this panel, at most as many as lanes.
+                    unsafe {
+                        std::ptr::copy_nonoverlapping(u.as_ptr(), self.to.add(at), self.height);
+                    }
+                }
             }
         }
     }
-    let mut u = [0.0f32; POINTS];
-    for i in 0..IN {
-        for (j, row) in rows.iter().enumerate() {
-            let sum = half[i][0] * row[0] + half[i][1] * row[1] + half[i][2] * row[2];
-            u[i * IN + j] = sum as f32;
-        }
-    }
-    u
 }
 
 /// Whether a convolution with this window has the form.
