@@ -82,9 +82,11 @@ pub fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
     let inverse = s.div(one, d);
     let relative = s.fma(s.neg(d_low), inverse, s.fma(s.neg(d), inverse, one));
     let negative = s.lt(x, zero);
-    let q = s.mul(s.select(negative, z, one), inverse);
-    let rest = s.fma(q, relative, s.mul(s.select(negative, z_low, zero), inverse));
-    s.add(q, rest)
+    let (high, low) = (s.select(negative, z, one), s.select(negative, z_low, zero));
+    let q = s.mul(high, inverse);
+    // What rounding q has lost, the second part, and the error of the inverse.
+    let rest = s.fma(low, inverse, s.fma(high, inverse, s.neg(q)));
+    s.add(q, s.fma(q, relative, rest))
 }
 
 const LN2_HIGH_F64: f64 = 6.931_471_803_691_238e-1;
