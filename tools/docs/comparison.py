@@ -79,6 +79,22 @@ def steps(threads: str, rows: dict[str, dict[str, float]]) -> list[str]:
     return lines
 
 
+def unseen(threads: str, rows: dict[str, dict[str, float]]) -> list[str]:
+    """The table of the first runs of shapes."""
+    lines = [
+        f"\n## First run of an unseen shape, {threads} thread{'s' if threads != '1' else ''}\n",
+        "A shape is planned once; its later runs use the plan. Exact mode.\n",
+        "| workload | first run, ms | later runs, ms | first / later |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, row in rows.items():
+        ratio = row["first"] / row["repeated"]
+        lines.append(
+            f"| {name} | {1e3 * row['first']:.4g} | {1e3 * row['repeated']:.4g} | {ratio:.2f} |"
+        )
+    return lines
+
+
 def traces(rows: dict[str, dict[str, float]]) -> list[str]:
     """The table of tracing."""
     lines = [
@@ -101,6 +117,9 @@ def page(figures: dict[str, Any]) -> str:
     for threads, rows in figures["sessions"].items():
         if rows:
             lines += sessions(threads, rows)
+    for threads, rows in figures["unseen"].items():
+        if rows:
+            lines += unseen(threads, rows)
     for threads, rows in figures["steps"].items():
         if rows:
             lines += steps(threads, rows)
