@@ -57,8 +57,6 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
             step = every;
             rows.push(Row { from, to, count });
         });
-        // The phases of a row while it is near.
-        rows.sort_unstable_by_key(|row| row.from);
         // SAFETY: the copy's room; its padding stays as it is for all units.
         unsafe {
             let room = self.layout.channel + slack(self.layout);
@@ -98,14 +96,14 @@ impl<E: Real> WithSimd for Depthwise<'_, E> {
                             t.to = to.add((d * height + h) * width + column);
                             let table = self.table;
                             match (three, by_two, few) {
-                                (true, false, true) => t.three::<S, FEW>(s),
-                                (true, false, false) => t.three::<S, ROWS>(s),
-                                (true, true, true) => t.three_by_two::<S, FEW>(s),
-                                (true, true, false) => t.three_by_two::<S, ROWS>(s),
-                                (false, false, true) => t.any::<S, FEW>(s, table, taps),
-                                (false, false, false) => t.any::<S, ROWS>(s, table, taps),
-                                (false, true, true) => t.any_by_two::<S, FEW>(s, table, taps),
-                                (false, true, false) => t.any_by_two::<S, ROWS>(s, table, taps),
+                                (true, false, true) => t.three::<S, FEW, 1>(s),
+                                (true, false, false) => t.three::<S, ROWS, 1>(s),
+                                (true, true, true) => t.three::<S, FEW, 2>(s),
+                                (true, true, false) => t.three::<S, ROWS, 2>(s),
+                                (false, false, true) => t.any::<S, FEW, 1>(s, table, taps),
+                                (false, false, false) => t.any::<S, ROWS, 1>(s, table, taps),
+                                (false, true, true) => t.any::<S, FEW, 2>(s, table, taps),
+                                (false, true, false) => t.any::<S, ROWS, 2>(s, table, taps),
                             }
                             if let Some(Tail { rest: Some(rest), .. }) = c.epilogue {
                                 let (at, stride, n) = (t.to.cast(), width, t.n);
@@ -177,26 +175,24 @@ struct Tile<E> {
 }
 
 impl<E: Real> Tile<E> {
-    /// Taps by the table.
+    /// Sixteen elements, `BY` apart (1 or 2).
+    ///
+    /// # Safety
+    /// They exist.
     #[inline(always)]
-    unsafe fn any<S: Simd, const R: usize>(&self, s: S, table: *const u32, taps: usize) {
-        let mut acc = [E::splat(s, self.start); R];
-        // SAFETY: the copy's rows and the slack behind them.
-        unsafe {
-            for tap in 0..taps {
-                let w = E::splat(s, *self.weights.add(tap));
-                let x = self.from.add(*table.add(tap) as usize);
-                for r in 0..R {
-                    acc[r] = E::fma(s, E::load(s, x.add(r * self.pitch)), w, acc[r]);
-                }
-            }
-            self.store::<S, R>(s, acc);
-        }
+    unsafe fn load<S: Simd, const BY: usize>(s: S, from: *const E) -> E::V<S> {
+        // SAFETY: the caller's promise.
+        unsafe { if BY == 2 { E::load_even(s, from) } else { E::load(s, from) } }
     }
 
-    /// Taps by the table, of every second element of every second row.
+    /// Taps by the table, of outputs that lie `BY` apart in the copy.
     #[inline(always)]
-    unsafe fn any_by_two<S: Simd, const R: usize>(&self, s: S, table: *const u32, taps: usize) {
+    unsafe fn any<S: Simd, const R: usize, const BY: usize>(
+        &self,
+        s: S,
+        table: *const u32,
+        taps: usize,
+    ) {
         let mut acc = [E::splat(s, self.start); R];
         // SAFETY: the copy's rows and the slack behind them.
         unsafe {
@@ -204,7 +200,7 @@ impl<E: Real> Tile<E> {
                 let w = E::splat(s, *self.weights.add(tap));
                 let x = self.from.add(*table.add(tap) as usize);
                 for r in 0..R {
-                    let x = E::load_even(s, x.add(2 * r * self.pitch));
+                    let x = Self::load::<S, BY>(s, x.add(BY * r * self.pitch));
                     acc[r] = E::fma(s, x, w, acc[r]);
                 }
             }
@@ -212,9 +208,10 @@ impl<E: Real> Tile<E> {
         }
     }
 
-    /// Three by three neighbours of every second element of every second row.
+    /// Three by three neighbours, of outputs that lie `BY` apart in the copy: each row of the copy is
+    /// read once for the rows of outputs that need it.
     #[inline(always)]
-    unsafe fn three_by_two<S: Simd, const R: usize>(&self, s: S) {
+    unsafe fn three<S: Simd, const R: usize, const BY: usize>(&self, s: S) {
         let mut acc = [E::splat(s, self.start); R];
         // SAFETY: nine weights; the copy's rows and the slack behind them.
         unsafe {
@@ -224,17 +221,17 @@ impl<E: Real> Tile<E> {
             }
             macro_rules! rows {
                 ($($i:literal)*) => {$(
-                    if $i < 2 * R + 1 {
+                    if $i < BY * (R - 1) + 3 {
                         let row = self.from.add($i * self.pitch);
                         let x = [
-                            E::load_even(s, row),
-                            E::load_even(s, row.add(1)),
-                            E::load_even(s, row.add(2)),
+                            Self::load::<S, BY>(s, row),
+                            Self::load::<S, BY>(s, row.add(1)),
+                            Self::load::<S, BY>(s, row.add(2)),
                         ];
                         for r in 0..R {
-                            if $i >= 2 * r && $i - 2 * r < 3 {
+                            if $i >= BY * r && $i - BY * r < 3 {
                                 for j in 0..3 {
-                                    acc[r] = E::fma(s, x[j], w[3 * ($i - 2 * r) + j], acc[r]);
+                                    acc[r] = E::fma(s, x[j], w[3 * ($i - BY * r) + j], acc[r]);
                                 }
                             }
                         }
@@ -242,37 +239,6 @@ impl<E: Real> Tile<E> {
                 )*};
             }
             rows!(0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16);
-            self.store::<S, R>(s, acc);
-        }
-    }
-
-    /// Three by three neighbours: each row of the copy is read once for the three rows of outputs
-    /// that need it.
-    #[inline(always)]
-    unsafe fn three<S: Simd, const R: usize>(&self, s: S) {
-        let mut acc = [E::splat(s, self.start); R];
-        // SAFETY: nine weights; the copy's rows and the slack behind them.
-        unsafe {
-            let mut w = [E::splat(s, self.start); 9];
-            for t in 0..9 {
-                w[t] = E::splat(s, *self.weights.add(t));
-            }
-            macro_rules! rows {
-                ($($i:literal)*) => {$(
-                    if $i < R + 2 {
-                        let row = self.from.add($i * self.pitch);
-                        let x = [E::load(s, row), E::load(s, row.add(1)), E::load(s, row.add(2))];
-                        for r in 0..R {
-                            if $i >= r && $i - r < 3 {
-                                for j in 0..3 {
-                                    acc[r] = E::fma(s, x[j], w[3 * ($i - r) + j], acc[r]);
-                                }
-                            }
-                        }
-                    }
-                )*};
-            }
-            rows!(0 1 2 3 4 5 6 7 8 9);
             self.store::<S, R>(s, acc);
         }
     }

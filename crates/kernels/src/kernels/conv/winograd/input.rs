@@ -1,6 +1,6 @@
 //! The transform of the inputs: 16 tiles beside each other in the lanes.
 
-use super::{A, B, IN, OUT, Slab, Winograd, point};
+use super::{A, B, IN, OUT, Slab, Winograd, point, six};
 use crate::simd::{LANES, Simd, WithSimd};
 
 /// The transform of some channels.
@@ -134,14 +134,7 @@ unsafe fn vertical<S: Simd>(s: S, from: *const f32, pitch: usize, half: *mut f32
         unsafe {
             let from = from.add(j % OUT * pitch + j / OUT);
             let row = OUT * pitch;
-            let d = [
-                s.load(from),
-                s.load(from.add(row)),
-                s.load(from.add(2 * row)),
-                s.load(from.add(3 * row)),
-                s.load(from.add(4 * row)),
-                s.load(from.add(5 * row)),
-            ];
+            let d = six(s, from, row);
             let t = transform(s, d);
             for i in 0..IN {
                 s.store(half.add((i * IN + j) * LANES), t[i]);
@@ -157,14 +150,7 @@ unsafe fn horizontal<S: Simd>(s: S, half: *const f32, to: *mut f32, step: usize,
         // SAFETY: 36 vectors, and n elements for each of them.
         unsafe {
             let from = half.add(i * IN * LANES);
-            let d = [
-                s.load(from),
-                s.load(from.add(LANES)),
-                s.load(from.add(2 * LANES)),
-                s.load(from.add(3 * LANES)),
-                s.load(from.add(4 * LANES)),
-                s.load(from.add(5 * LANES)),
-            ];
+            let d = six(s, from, LANES);
             let t = transform(s, d);
             let to = to.add(i * IN * step);
             if n == LANES {

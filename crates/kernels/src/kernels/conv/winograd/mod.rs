@@ -141,6 +141,25 @@ impl PlainLoop for Panel<'_> {
     }
 }
 
+/// Six vectors, `step` elements apart.
+///
+/// # Safety
+/// Their elements exist.
+#[inline(always)]
+unsafe fn six<S: Simd>(s: S, from: *const f32, step: usize) -> [S::F; IN] {
+    // SAFETY: the caller's promise.
+    unsafe {
+        [
+            s.load(from),
+            s.load(from.add(step)),
+            s.load(from.add(2 * step)),
+            s.load(from.add(3 * step)),
+            s.load(from.add(4 * step)),
+            s.load(from.add(5 * step)),
+        ]
+    }
+}
+
 /// Whether a convolution with this window has the form.
 pub(super) fn fits(window: &Window) -> bool {
     window.axes == 2

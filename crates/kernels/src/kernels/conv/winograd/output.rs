@@ -1,6 +1,6 @@
 //! The transform of the products into outputs: 16 tiles beside each other in the lanes.
 
-use super::{A, B, IN, OUT, Slab, Winograd, point};
+use super::{A, B, IN, OUT, Slab, Winograd, point, six};
 use crate::kernels::epilogue::Area;
 use crate::simd::{LANES, Simd, WithSimd};
 
@@ -111,14 +111,7 @@ unsafe fn vertical<S: Simd>(s: S, from: *const f32, step: usize, half: *mut f32)
         unsafe {
             let from = from.add(j * step);
             let row = IN * step;
-            let m = [
-                s.load(from),
-                s.load(from.add(row)),
-                s.load(from.add(2 * row)),
-                s.load(from.add(3 * row)),
-                s.load(from.add(4 * row)),
-                s.load(from.add(5 * row)),
-            ];
+            let m = six(s, from, row);
             let t = transform(s, m);
             for i in 0..OUT {
                 s.store(half.add((i * IN + j) * LANES), t[i]);
@@ -141,14 +134,7 @@ unsafe fn horizontal<S: Simd>(
         // SAFETY: 24 vectors, and four phases of four rows.
         unsafe {
             let from = half.add(i * IN * LANES);
-            let m = [
-                s.load(from),
-                s.load(from.add(LANES)),
-                s.load(from.add(2 * LANES)),
-                s.load(from.add(3 * LANES)),
-                s.load(from.add(4 * LANES)),
-                s.load(from.add(5 * LANES)),
-            ];
+            let m = six(s, from, LANES);
             let t = transform(s, m);
             for j in 0..OUT {
                 let y = s.add(t[j], bias);
