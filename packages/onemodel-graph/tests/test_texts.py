@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import onemodel_graph as og
 from onemodel_graph.cli.inputs import drawn
+from onemodel_graph.ir import Value
 from onemodel_graph.onnx_io import import_model
 from onemodel_kernels import Array
 from onemodel_kernels.errors import DtypeError, MemoryLimitError, OneModelError, UnsupportedError
@@ -256,6 +257,13 @@ def test_inputs_that_are_no_strings_are_refused():
     with pytest.raises(DtypeError, match="input 'x': expected strings, got Array"):
         session.run(Array.full((1, 2), 0, "int64"), np.array([0]))
     assert session.run(drawn(session.inputs, {}, 0))[0].ravel().tolist()[0] == "text"
+
+
+@pytest.mark.parametrize("kind", ["string", "float32"])
+def test_inputs_of_a_negative_extent_are_not_drawn(kind):
+    """Texts are refused as numbers are, and not by what makes arrays of them."""
+    with pytest.raises(OneModelError, match=r"shape not negative.*-3"):
+        drawn((Value("x", kind, (2, -3)),), {}, 0)
 
 
 def test_files_of_texts_are_not_written(tmp_path):

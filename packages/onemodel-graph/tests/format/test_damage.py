@@ -119,21 +119,38 @@ def test_a_header_without_end_is_refused():
         read_v1(struct.pack("<Q", HEADER_LIMIT + 1) + b"{" + bytes(100))
 
 
-def test_bodies_without_end_are_refused():
+def with_graph(change):
+    """The small model's bytes after a change of its tree, with a checksum that agrees."""
     header, rest = split(to_bytes(small()))
     tree = json.loads(header["__metadata__"]["graph"])
-    inner = tree["graph"]
-    for _ in range(100):
-        inner = {
-            **tree["graph"],
-            "nodes": [["", "If", [], [], {"then_branch": {"graph": inner}}, ""]],
-        }
-    tree["graph"] = inner
+    change(tree)
     text = json.dumps(tree)
     digest = hashlib.sha256(text.encode()).hexdigest()
     header["__metadata__"].update(graph=text, graph_sha256=digest)
+    return joined(header, rest)
+
+
+def test_bodies_without_end_are_refused():
+    def change(tree):
+        inner = tree["graph"]
+        for _ in range(100):
+            inner = {
+                **tree["graph"],
+                "nodes": [["", "If", [], [], {"then_branch": {"graph": inner}}, ""]],
+            }
+        tree["graph"] = inner
+
     with pytest.raises(OneModelError, match="deep"):
-        read_v1(joined(header, rest))
+        read_v1(with_graph(change))
+
+
+@pytest.mark.parametrize("extent", [-1, True, 1.5, [2]])
+def test_an_extent_that_is_no_size_is_refused(extent):
+    def change(tree):
+        tree["graph"]["inputs"][0][2][1] = extent
+
+    with pytest.raises(OneModelError, match="the value 'x' has the shape"):
+        read_v1(with_graph(change))
 
 
 def test_weights_are_mapped_and_aligned(tmp_path, monkeypatch):

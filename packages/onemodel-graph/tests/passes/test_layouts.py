@@ -7,6 +7,7 @@ from models import model, node
 import onemodel_graph as og
 from onemodel_graph.onnx_io import import_model
 from onemodel_graph.passes import optimise
+from onemodel_kernels.errors import OneModelError
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal((2, 6, 5, 4)).astype(np.float32)
@@ -163,3 +164,29 @@ def test_the_written_order_stays_where_another_gains_nothing():
         node("Softmax", ["b"], ["y"], axis=-1),
     ]
     assert left_of(nodes, inputs=("x", "z")) == ["Transpose", "Conv", "Transpose", "Add", "Softmax"]
+
+
+AXES_OF = {
+    "ReduceSum": ["t", "axes"],
+    "Squeeze": ["t", "axes"],
+    "Unsqueeze": ["t", "axes"],
+    "Slice": ["t", "zero", "end", "axes"],
+    "Pad": ["t", "two", "", "axes"],
+}
+
+
+@pytest.mark.parametrize("axes", [np.float32([1.0]), np.float32([np.nan]), np.array([True])])
+@pytest.mark.parametrize("operator", AXES_OF)
+def test_axes_that_are_no_integers_are_refused_behind_a_transpose(operator, axes):
+    """The pass that looks at them before they are planned leaves them to the refusal."""
+    nodes = [
+        node("Transpose", ["x"], ["t"], perm=FIRST),
+        node(operator, AXES_OF[operator], ["s"], name="it"),
+        node("Transpose", ["s"], ["y"]),
+    ]
+    given = {"axes": axes, "zero": np.array([0]), "end": np.array([1]), "two": np.array([1, 1])}
+    constants = {name: array for name, array in given.items() if name in AXES_OF[operator]}
+    proto = model(nodes, {"x": (np.float32, (2, 6, 5, 4))}, ["y"], constants)
+    for mode in ("fast", "exact"):
+        with pytest.raises(OneModelError, match=r"'it'.*'axes' to hold integers"):
+            og.Session(proto.SerializeToString(), mode).run(X)

@@ -145,7 +145,7 @@ def _read_value(entry: Any) -> Value:
     extents = None
     if shape is not None:
         extents = tuple(shape)
-        if any(not isinstance(e, int | str | None) or isinstance(e, bool) for e in extents):
+        if not all(isinstance(e, str | None) or (type(e) is int and e >= 0) for e in extents):
             raise AttributeValueError(f"the value {name!r} has the shape {shape}")
     return Value(str(name), None if dtype is None else str(dtype), extents)
 

@@ -9,10 +9,16 @@ from onemodel_graph.ir import Node, Value
 from onemodel_graph.planning.planner import Planner
 from onemodel_graph.planning.slot import Items, Known, Slot, constant
 from onemodel_graph.planning.steps import Alias, Expansion, Step
-from onemodel_kernels.errors import AttributeValueError, OneModelError, ShapeError
+from onemodel_kernels.errors import AttributeValueError, DtypeError, OneModelError, ShapeError
 
 Environment = dict[Value, Known]
 HostFunction = Callable[[list[Any]], Sequence[Any]]
+WHOLE = frozenset({
+    "axes", "axis", "block_shape", "dft_length", "ends", "frame_length", "frame_step", "image_shape",
+    "input", "K", "k", "num_mel_bins", "output_shape", "pads", "repeats", "sample_rate", "shape",
+    "size", "sizes", "split", "starts", "steps",
+})  # fmt: skip
+"""Operands that ONNX admits as integers only."""
 
 
 class Host(Exception):
@@ -73,6 +79,8 @@ def _apply(planner: Planner, step: Step, inputs: Sequence[Known]) -> Sequence[Kn
                 raise ShapeError(
                     f"{node.label}: expected {name!r} to be one number or a list, got {slot}"
                 )
+            if name in WHOLE and "int" not in slot.dtype:
+                raise DtypeError(f"{node.label}: expected {name!r} to hold integers, got {slot}")
             attributes[name] = planner.value(slot, f"{node.label}: the value of {name!r}")
             if spec.name == "Range" and not spec.domain:
                 attributes["dtype"] = slot.dtype
