@@ -436,6 +436,7 @@ def conformance(session: nox.Session) -> None:
     """ONNX's backend suite, then fifty real models from PyPI against ONNX Runtime, as two tables.
 
     ``-- suite`` or ``-- models`` runs one of them; options go behind, as ``-- suite --failures``.
+    ``-- points t5-decoder-int8`` says where the codes of a quantised model part from float64.
     """
     graph = PACKAGES["graph"]
     install(session, (graph.name,), *graph.test_requirements)
@@ -445,6 +446,8 @@ def conformance(session: nox.Session) -> None:
         session.run("python", f"{folder}/suite.py", *options)
     if chosen in ("both", "models"):
         session.run("python", f"{folder}/real_models.py", *(options or ["--exact"]))
+    if chosen == "points":
+        session.run("python", f"{folder}/quantised_points.py", *options)
 
 
 @nox.session
