@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from onemodel_graph.conversion import require_dtype, to_array, to_numpy
+from onemodel_graph.conversion import to_numpy
+from onemodel_graph.declared import Declared
+from onemodel_graph.feeds import Feeds
 from onemodel_graph.guards import bind, guards_of
 from onemodel_graph.ir import Graph, Model, Value
-from onemodel_graph.loading import load
 from onemodel_graph.narrow import resolve, shown
 from onemodel_graph.passes import optimise
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
@@ -80,14 +81,14 @@ class Session:
             ) from None
         if threads is not None:
             set_num_threads(threads)
-        loaded = load(model)
-        self._declared = loaded.graph
-        _require_dtypes(loaded.graph)
-        resolved = resolve_texts(loaded.graph)
+        self._declared = Declared(model)
+        loaded = self._declared.graph
+        _require_dtypes(loaded)
+        resolved = resolve_texts(loaded)
         graph, narrow = resolve(resolved.graph)
         self._texts = resolved.texts
         self._kinds = [a or b for a, b in zip(resolved.outputs, narrow, strict=True)]
-        coded = any(value.dtype in HELD for value in loaded.graph.inputs)
+        coded = any(value.dtype in HELD for value in loaded.inputs)
         self._plain = resolved.texts is None and not coded and not any(narrow)
         self._context = Context(self._mode is ArithmeticMode.FAST, resolved.texts)
         # Passes rely on what is checked here, and errors name the nodes of the file.
@@ -97,11 +98,10 @@ class Session:
         if self._mode is ArithmeticMode.EXACT:
             _require_exact(prepared)
         self._planned = Planned(prepared, self._context, capacity=plans)
-        self._guards = guards_of(loaded.graph)
-        self._inputs = tuple(loaded.graph.inputs)
-        self._names = tuple(value.name for value in self._inputs)
-        self._set = frozenset(self._names)
-        self._dtypes = tuple(value.dtype for value in self._inputs)
+        self._guards = guards_of(loaded)
+        self._inputs, self._outputs = tuple(loaded.inputs), tuple(loaded.outputs)
+        self._feeds = Feeds(self._inputs, self._texts)
+        self._declared.release(prepared.graph.initializers.values())
 
     @classmethod
     def load(
@@ -113,6 +113,14 @@ class Session:
         """The same as the constructor."""
         return cls(model, mode, threads)
 
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(map(repr, v)) or "none" for v in (self._inputs, self._outputs))
+        symbols = ", ".join(self._declared.graph.symbols) or "none"
+        return (
+            f"<Session {self._declared.graph.name!r}, {self._mode.value} mode; inputs {inputs}; "
+            f"outputs {outputs}; symbols {symbols}>"
+        )
+
     @property
     def mode(self) -> ArithmeticMode:
         """The arithmetic mode."""
@@ -120,8 +128,14 @@ class Session:
 
     @property
     def graph(self) -> Graph:
-        """The graph as it was loaded, before passes."""
-        return self._declared
+        """The graph as it was loaded, before passes.
+
+        A session of a path keeps no weights that passes have replaced, and reads them again here.
+
+        Raises:
+            AttributeValueError: when they are to be read again and the file is another one.
+        """
+        return self._declared.whole()
 
     @property
     def inputs(self) -> tuple[Value, ...]:
@@ -131,7 +145,7 @@ class Session:
     @property
     def outputs(self) -> tuple[Value, ...]:
         """Name, dtype and shape of each output, in order; symbolic extents by name."""
-        return tuple(self._declared.outputs)
+        return self._outputs
 
     def run(self, *inputs: Any, **named: Any) -> list[Any]:
         """Runs the model and returns its outputs as numpy arrays.
@@ -154,7 +168,7 @@ class Session:
         """
         if self._plain and len(inputs) == 1 and not named and type(inputs[0]) is dict:
             program = self._planned.recent
-            made = None if program is None else program.run_named(inputs[0], self._names)
+            made = None if program is None else program.run_named(inputs[0], self._feeds.names)
             if made is not None:
                 return made
         if self._texts is not None:
@@ -174,7 +188,7 @@ class Session:
         if self._texts is not None and not self._texts.running:
             with self._texts.run():
                 return self.run_arrays(*inputs, **named)
-        values = self._values(inputs, named)
+        values = self._feeds.values(inputs, named)
         segment = self._planned.first(values, self._check)
         if segment.direct:
             program = segment.program
@@ -187,7 +201,7 @@ class Session:
         if self._texts is not None and not self._texts.running:
             with self._texts.run():
                 return self.profile(*inputs, **named)
-        values = self._values(inputs, named)
+        values = self._feeds.values(inputs, named)
         profile = Profile()
         segment = self._planned.first(values, self._check)
         profile.outputs = self._planned.finish(segment, flat_arrays(values), profile.observe)
@@ -212,63 +226,6 @@ class Session:
             if not guard.holds(symbols):
                 sizes = ", ".join(f"{name} = {size}" for name, size in symbols.items())
                 raise ShapeError(f"Session: the model holds only where {guard.text}, but {sizes}")
-
-    def _values(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        names = self._names
-        given: Sequence[Any] = inputs
-        if named:
-            given = self._by_name(inputs, named)
-        elif len(inputs) == 1:
-            only = inputs[0]
-            if isinstance(only, dict):
-                given = (
-                    [only[n] for n in names]
-                    if only.keys() == self._set
-                    else self._by_name((), only)
-                )
-            elif isinstance(only, Mapping):
-                given = self._by_name((), only)
-            elif isinstance(only, list | tuple) and self._takes_list(only):
-                given = only
-        if len(given) != len(names):
-            raise AttributeValueError(
-                f"Session: expected {len(names)} inputs ({', '.join(names)}), got {len(given)}"
-            )
-        found = []
-        for value, dtype, name in zip(given, self._dtypes, names, strict=True):
-            if dtype == "string" and self._texts is not None:
-                found.append(self._texts.given(value, f"input {name!r}"))
-                continue
-            array = value if type(value) is Array else to_array(value, dtype, name)
-            if type(array) is Array:
-                if array.dtype != dtype and (dtype is None or array.dtype != HELD.get(dtype)):
-                    require_dtype(array, dtype, name)
-                if not array.is_contiguous:
-                    array = array.contiguous()
-            found.append(array)
-        return found
-
-    def _by_name(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-        names = self._names
-        unknown = [name for name in named if name not in self._set]
-        if unknown:
-            listed = ", ".join(names) or "none"
-            raise AttributeValueError(
-                f"Session: there is no input {unknown[0]!r}; the inputs are {listed}"
-            )
-        if any(name in named for name in names[: len(inputs)]):
-            raise AttributeValueError("Session: an input is given by position and by name")
-        rest = list(zip(names, self._dtypes, strict=True))[len(inputs) :]
-        for name, dtype in rest:
-            if name not in named and dtype != "optional":
-                raise AttributeValueError(f"Session: the input {name!r} is missing")
-        return [*inputs, *(named.get(name) for name, _ in rest)]
-
-    def _takes_list(self, given: Sequence[Any]) -> bool:
-        """Whether one list argument is the list of all inputs and not one input's numbers."""
-        if len(self._names) != 1:
-            return True
-        return len(given) == 1 and self._dtypes[0] not in ("sequence", "optional")
 
 
 def _require_dtypes(graph: Graph) -> None:
