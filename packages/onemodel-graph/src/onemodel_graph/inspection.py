@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from onemodel_graph import narrow, texts
+from onemodel_graph import narrow, text_resolution
 from onemodel_graph.guards import guards_of
 from onemodel_graph.ir import Graph, Model, Value
 from onemodel_graph.loading import load
@@ -85,7 +85,7 @@ def inspect(model: str | os.PathLike[str] | bytes | Model | Graph) -> Report:
             inexact.append(node.label)
     warnings = []
     try:
-        prepare(narrow.resolve(texts.resolve(graph).graph)[0])
+        prepare(narrow.resolve(text_resolution.resolve(graph).graph)[0])
     except OneModelError as error:
         warnings.append(str(error))
     arrays = list(graph.initializers.values())

@@ -13,18 +13,18 @@ from onemodel_graph.feeds import Feeds
 from onemodel_graph.guards import bind, guards_of
 from onemodel_graph.ir import Graph, Model, Value
 from onemodel_graph.narrow import resolve, shown
-from onemodel_graph.passes import optimise
+from onemodel_graph.passes import optimise as rewritten
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
 from onemodel_graph.planning.border import flat_arrays
 from onemodel_graph.planning.context import Context
 from onemodel_graph.planning.segment import Planned
-from onemodel_graph.planning.slot import SIZES
-from onemodel_graph.planning.steps import Prepared, prepare
+from onemodel_graph.planning.steps import prepare
 from onemodel_graph.profile import Profile
+from onemodel_graph.requirements import require_dtypes, require_exact
+from onemodel_graph.text_resolution import resolve as resolve_texts
 from onemodel_graph.texts import labelled
-from onemodel_graph.texts import resolve as resolve_texts
 from onemodel_kernels import Array, set_num_threads
-from onemodel_kernels.errors import AttributeValueError, ShapeError, UnsupportedError
+from onemodel_kernels.errors import AttributeValueError, ShapeError
 from onemodel_kernels.ops.narrow import HELD
 
 PLANS = 64
@@ -83,7 +83,7 @@ class Session:
             set_num_threads(threads)
         self._declared = Declared(model)
         loaded = self._declared.graph
-        _require_dtypes(loaded)
+        require_dtypes(loaded)
         resolved = resolve_texts(loaded)
         graph, narrow = resolve(resolved.graph)
         self._texts = resolved.texts
@@ -94,9 +94,9 @@ class Session:
         # Passes rely on what is checked here, and errors name the nodes of the file.
         prepared = prepare(graph)
         if optimise:
-            prepared = prepare(_optimised(graph, self._mode))
+            prepared = prepare(rewritten(graph, self._mode.value))
         if self._mode is ArithmeticMode.EXACT:
-            _require_exact(prepared)
+            require_exact(prepared)
         self._planned = Planned(prepared, self._context, capacity=plans)
         self._guards = guards_of(loaded)
         self._inputs, self._outputs = tuple(loaded.inputs), tuple(loaded.outputs)
@@ -226,38 +226,6 @@ class Session:
             if not guard.holds(symbols):
                 sizes = ", ".join(f"{name} = {size}" for name, size in symbols.items())
                 raise ShapeError(f"Session: the model holds only where {guard.text}, but {sizes}")
-
-
-def _require_dtypes(graph: Graph) -> None:
-    known = {*SIZES, *HELD, "sequence", "optional", "string", None}
-    wrong = [repr(value) for value in graph.inputs if value.dtype not in known]
-    if wrong:
-        raise UnsupportedError(
-            f"{graph.name}: inputs of these types are not supported: {', '.join(wrong)}"
-        )
-
-
-def _optimised(graph: Graph, mode: ArithmeticMode) -> Graph:
-    return optimise(graph, mode.value)
-
-
-def _require_exact(prepared: Prepared) -> None:
-    missing: list[str] = []
-
-    def visit(part: Prepared) -> None:
-        for step in part.steps:
-            if step.spec is not None and not step.spec.exact:
-                missing.append(step.node.label)
-            for body in step.bodies.values():
-                visit(body)
-
-    visit(prepared)
-    if missing:
-        listed = "\n  ".join(missing)
-        raise UnsupportedError(
-            f"exact mode: {len(missing)} node(s) use operators without an exact kernel:\n  {listed}\n"
-            "run the model with mode='fast', or replace them"
-        )
 
 
 __all__ = ["ArithmeticMode", "Session"]

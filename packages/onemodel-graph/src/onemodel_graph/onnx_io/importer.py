@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from onemodel_graph.ir import Graph, Model, Node, Value
 from onemodel_graph.ir.graph import OPSET
 from onemodel_graph.onnx_io.adapters import Rewriter, adapt
 from onemodel_graph.onnx_io.adapters.label_encoder import lists_of
+from onemodel_graph.onnx_io.attributes import attribute_value
 from onemodel_graph.onnx_io.messages import (
     AttributeProto,
     FunctionProto,
@@ -21,38 +21,18 @@ from onemodel_graph.onnx_io.messages import (
     NodeProto,
 )
 from onemodel_graph.onnx_io.raw_data import RawData
+from onemodel_graph.onnx_io.scope import Scope, call, opsets_of
 from onemodel_graph.onnx_io.tensors import ExternalData, to_array
 from onemodel_graph.onnx_io.types import dtype_name
-from onemodel_graph.onnx_io.value_types import type_constant, typed, typed_value
-from onemodel_graph.text_data import unpacked
+from onemodel_graph.onnx_io.value_types import type_constant, typed_value
 from onemodel_kernels import ops
 from onemodel_kernels.errors import AttributeValueError, OneModelError, UnsupportedError
 
 OLDEST, NEWEST = 1, 28
-DTYPES = frozenset({"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"})
-"""Attributes that hold an element type."""
 NODES = 1 << 18
 """Nodes that functions may be written out as; functions that call functions multiply."""
 DEPTH = 64
 """Bodies and functions inside each other beyond this are refused."""
-
-
-@dataclass(slots=True)
-class _Scope:
-    """Names that a node list may read, and how they are renamed."""
-
-    values: dict[str, Value]
-    opsets: Mapping[str, int]
-    prefix: str = ""
-    attributes: Mapping[str, AttributeProto] = field(default_factory=dict)
-    written: set[str] = field(default_factory=set)
-
-    def write(self, name: str, value: Value, where: str) -> None:
-        """Notes a value; a name is written once in a graph."""
-        if name in self.written:
-            raise AttributeValueError(f"{where}: the value {name!r} is written twice")
-        self.written.add(name)
-        self.values[name] = value
 
 
 def import_model(source: ModelProto | bytes | str | Path) -> Model:
@@ -94,14 +74,6 @@ def _imported(source: ModelProto | bytes, folder: Path | None, raw: RawData | No
         raise AttributeValueError(f"the model holds a text that is not UTF-8: {error}") from None
 
 
-def opsets_of(imports: Sequence[Any]) -> dict[str, int]:
-    """Version by domain, the default domain as ``""``."""
-    found = {}
-    for entry in imports:
-        found["" if entry.domain == "ai.onnx" else entry.domain] = entry.version
-    return found
-
-
 class _Importer:
     def __init__(self, proto: ModelProto, external: ExternalData, raw: RawData | None) -> None:
         self.proto = proto
@@ -122,7 +94,7 @@ class _Importer:
                 f"opset {version}: opsets {OLDEST} to {NEWEST} can be read; "
                 "onnx.version_converter may convert the model"
             )
-        scope = _Scope({}, opsets)
+        scope = Scope({}, opsets)
         self._collect(self.proto.graph)
         graph = self.graph(self.proto.graph, scope)
         graph.opset = max(version, OPSET)
@@ -151,12 +123,12 @@ class _Importer:
         self.names.add(name)
         return name
 
-    def graph(self, proto: GraphProto, outer: _Scope) -> Graph:
+    def graph(self, proto: GraphProto, outer: Scope) -> Graph:
         self.depth += 1
         if self.depth > DEPTH:
             raise AttributeValueError(f"{proto.name}: graphs are nested more than {DEPTH} deep")
         graph = Graph(proto.name or "graph")
-        scope = _Scope(dict(outer.values), outer.opsets, outer.prefix, outer.attributes)
+        scope = outer.inner()
         raw = self.raw if self.depth == 1 else None
         for index, tensor in enumerate(proto.initializer):
             array = to_array(tensor, self.external, None if raw is None else raw.read(index))
@@ -194,7 +166,7 @@ class _Importer:
         return graph
 
     def nodes(
-        self, protos: Sequence[NodeProto], scope: _Scope, graph: Graph, types: Mapping[str, Any]
+        self, protos: Sequence[NodeProto], scope: Scope, graph: Graph, types: Mapping[str, Any]
     ) -> None:
         for proto in protos:
             texts: tuple[object, ...] = (proto.op_type, proto.domain)
@@ -218,7 +190,7 @@ class _Importer:
                     f"({type(error).__name__}: {error})"
                 ) from error
 
-    def node(self, proto: NodeProto, domain: str, scope: _Scope, types: Mapping[str, Any]) -> Node:
+    def node(self, proto: NodeProto, domain: str, scope: Scope, types: Mapping[str, Any]) -> Node:
         shown = f"{proto.op_type} (node {proto.name!r})" if proto.name else proto.op_type
         inputs: list[Value | None] = []
         for name in proto.input:
@@ -239,7 +211,12 @@ class _Importer:
                 if given is None:
                     continue
                 attribute = given
-            attributes[entry.name] = self.attribute(attribute, entry.name, scope, shown)
+            if attribute.type == AttributeProto.GRAPH:
+                attributes[entry.name] = self.graph(attribute.g, scope)
+            else:
+                attributes[entry.name] = attribute_value(
+                    attribute, entry.name, self.external, shown
+                )
         outputs: list[Value | None] = []
         for name in proto.output:
             if not name:
@@ -258,36 +235,8 @@ class _Importer:
             attributes = lists_of(attributes)
         return Node(domain, proto.op_type, inputs, outputs, attributes, scope.prefix + proto.name)
 
-    def attribute(self, proto: AttributeProto, name: str, scope: _Scope, shown: str) -> Any:
-        kind = proto.type
-        if kind == AttributeProto.INT:
-            return dtype_name(proto.i) if name in DTYPES and proto.i else int(proto.i)
-        if kind == AttributeProto.FLOAT:
-            return float(proto.f)
-        if kind == AttributeProto.STRING:
-            return proto.s.decode("utf-8", "surrogateescape")
-        if kind == AttributeProto.INTS:
-            return tuple(proto.ints)
-        if kind == AttributeProto.FLOATS:
-            return tuple(proto.floats)
-        if kind == AttributeProto.STRINGS:
-            return tuple(entry.decode("utf-8", "surrogateescape") for entry in proto.strings)
-        if kind == AttributeProto.TENSOR and dtype_name(proto.t.data_type) == "string":
-            return tuple(unpacked(to_array(proto.t, self.external)))
-        if kind == AttributeProto.TENSOR:
-            return to_array(proto.t, self.external)
-        if kind == AttributeProto.GRAPH:
-            return self.graph(proto.g, scope)
-        if kind == AttributeProto.TYPE_PROTO:
-            return typed(proto.tp)[0]
-        kind_name = AttributeProto.AttributeType.Name(kind)
-        raise UnsupportedError(
-            f"{shown}: the attribute {name!r} of kind {kind_name} is not supported"
-        )
-
-    def inline(
-        self, function: FunctionProto, proto: NodeProto, scope: _Scope, graph: Graph
-    ) -> None:
+    def inline(self, function: FunctionProto, proto: NodeProto, scope: Scope, graph: Graph) -> None:
+        """Writes a function's nodes out in the place of the node that calls it."""
         self.depth += 1
         if self.depth > DEPTH:
             raise AttributeValueError(
@@ -299,35 +248,8 @@ class _Importer:
                 f"function {function.name!r}: written out, the model's functions have more than {NODES} nodes"
             )
         prefix = self.fresh(f"{scope.prefix}{proto.name or function.name}") + "/"
-        attributes: dict[str, AttributeProto] = {a.name: a for a in function.attribute_proto}
-        for entry in proto.attribute:
-            given = scope.attributes.get(entry.ref_attr_name) if entry.ref_attr_name else entry
-            if given is not None:
-                attributes[entry.name] = given
-        values: dict[str, Value] = {}
-        for position, name in enumerate(function.input):
-            given_name = proto.input[position] if position < len(proto.input) else ""
-            if given_name:
-                if given_name not in scope.values:
-                    raise AttributeValueError(
-                        f"function {function.name!r}: reads {given_name!r}, which nothing before it writes"
-                    )
-                values[name] = scope.values[given_name]
-        opsets = {**scope.opsets, **opsets_of(function.opset_import)}
-        inner = _Scope(values, opsets, prefix, attributes)
-        absent = set(function.input) - set(values)
-        body = []
-        for node in function.node:
-            if absent & set(node.input):
-                copy = NodeProto()
-                copy.CopyFrom(node)
-                for position, name in enumerate(copy.input):
-                    if name in absent:
-                        copy.input[position] = ""
-                body.append(copy)
-            else:
-                body.append(node)
-        self.nodes(body, inner, graph, {})
+        inner, nodes = call(function, proto, scope, prefix)
+        self.nodes(nodes, inner, graph, {})
         for target, source in zip(proto.output, function.output, strict=False):
             if not target:
                 continue

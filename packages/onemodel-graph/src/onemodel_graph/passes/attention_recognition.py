@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onemodel_graph.ir import Graph, Node, Value
-from onemodel_graph.passes.axis_orders import identity, permutation, ranks
+from onemodel_graph.passes.axis_orders import identity, permutation
+from onemodel_graph.passes.axis_steps import ranks
 from onemodel_graph.passes.base import FAST, Matcher, Pass
 from onemodel_graph.planning.numbers import tensor
 from onemodel_kernels.ops.rules import OWN
