@@ -112,7 +112,12 @@ PACKAGES = {
             "graph",
             "packages/onemodel-graph",
             ("kernels",),
-            of_extras=("onemodel_graph.cli.app", "onemodel_graph.cluster"),
+            of_extras=(
+                "onemodel_graph.cli.app",
+                "onemodel_graph.cli.measuring",
+                "onemodel_graph.cli.options",
+                "onemodel_graph.cluster",
+            ),
         ),
         Package("trace", "packages/onemodel-trace", ("tensors", "graph")),
         Package("training", "packages/onemodel-training", ("tensors", "trace")),
