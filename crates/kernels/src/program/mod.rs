@@ -1,19 +1,19 @@
 //! The executor: a planned list of kernel calls over one arena, run without interpretation.
 
+mod idle;
 mod instance;
 
 use crate::array::{Array, Dims, Meta, Strides, element_count};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
+use idle::Idle;
 use instance::{Instance, root};
-use std::sync::{Arc, Mutex, MutexGuard, TryLockError};
+use std::sync::Arc;
 
 const OP: &str = "Program";
 /// Up to so many calls on values of so many elements a run takes about a microsecond.
 const SHORT_CALLS: usize = 2;
 const SHORT_ELEMENTS: usize = 1024;
-/// How often a run asks for an idle arena before it makes one of its own.
-const PATIENCE: usize = 1000;
 
 /// Where a value of the program lives.
 pub enum Place {
@@ -48,7 +48,7 @@ pub struct Program {
     outputs: Vec<usize>,
     inputs: Vec<usize>,
     arena_bytes: usize,
-    idle: Mutex<Vec<Instance>>,
+    idle: Idle,
     short: bool,
 }
 
@@ -70,7 +70,7 @@ impl Program {
             .filter(|(_, v)| matches!(v, Place::Input(_)))
             .map(|(i, _)| i)
             .collect();
-        let idle = Mutex::new(Vec::new());
+        let idle = Idle::default();
         let mut program = Self { values, calls, outputs, inputs, arena_bytes, idle, short: false };
         program.check()?;
         program.short = program.calls.len() <= SHORT_CALLS
@@ -280,35 +280,33 @@ impl Program {
         around: impl Fn(usize, &dyn Fn() -> Result<()>) -> Result<()>,
     ) -> Result<Vec<Array>> {
         self.check_inputs(inputs)?;
-        let mut instance = match self.idle().and_then(|mut idle| idle.pop()) {
+        let mut run = Run { program: self, instance: self.idle.begin() };
+        let instance = match &mut run.instance {
             Some(instance) => instance,
-            None => Instance::new(self)?,
+            none => none.insert(Instance::new(self)?),
         };
-        let result = instance.run(self, inputs, around);
-        instance.release();
-        if let Some(mut idle) = self.idle() {
-            idle.push(instance);
-        }
-        result
+        instance.run(self, inputs, around)
     }
 
     /// Gives back the arenas that no run uses. The next run takes one of the kept blocks of memory,
     /// which another program may have used meanwhile.
     pub fn release(&self) {
-        let idle = self.idle().map(|mut idle| std::mem::take(&mut *idle));
-        drop(idle);
+        self.idle.release();
     }
+}
 
-    /// The idle arenas. `None` when they stay locked: in a forked child, by a thread that is not
-    /// there.
-    fn idle(&self) -> Option<MutexGuard<'_, Vec<Instance>>> {
-        for _ in 0..PATIENCE {
-            match self.idle.try_lock() {
-                Ok(guard) => return Some(guard),
-                Err(TryLockError::Poisoned(error)) => return Some(error.into_inner()),
-                Err(TryLockError::WouldBlock) => std::thread::yield_now(),
-            }
-        }
-        None
+/// A run under way, which ends when it is dropped.
+struct Run<'a> {
+    program: &'a Program,
+    instance: Option<Instance>,
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        let instance = self.instance.take().map(|mut instance| {
+            instance.release();
+            instance
+        });
+        self.program.idle.end(instance);
     }
 }

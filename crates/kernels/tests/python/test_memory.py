@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from onemodel_kernels import Array, Kernel, cached_bytes, release_cached
+from onemodel_kernels import Array, Kernel, Program, cached_bytes, release_cached
 
 MIB = 1 << 20
 SHARED, OWN = 256 * MIB, 8 * MIB
@@ -95,3 +95,35 @@ def test_working_memory_goes_back_too() -> None:
     del a
     release_cached()
     assert resident() - before < 24 * MIB
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads /proc")
+def test_a_burst_of_threads_leaves_no_arenas_behind() -> None:
+    release_cached()
+    count = 8 * MIB // 4
+    x = Array.full((count,), 1.0, "float32")
+    places = [("input", "float32", (count,)), ("arena", "float32", (count,), 0)]
+    nodes = [(Kernel("Sqrt"), [0], [1]), (Kernel("ReduceSum", keepdims=0), [1], [2])]
+    program = Program([*places, ("output", "float32", ())], nodes, [2], 8 * MIB)
+    program.run([x])
+    before = resident()
+    start = threading.Barrier(64)
+
+    def work() -> None:
+        start.wait()
+        for _ in range(4):
+            assert program.run([x])[0].item() == count
+
+    threads = [threading.Thread(target=work) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    # Where 64 of them ran at once on as many CPUs, their arenas are kept for the next 128 runs.
+    for _ in range(130):
+        program.run([x])
+    release_cached()
+    assert resident() - before < 24 * MIB
+    program.release()
+    release_cached()
+    assert resident() - before < 16 * MIB
