@@ -13,16 +13,28 @@ const LN2_LOW: f32 = -2.121_944_4e-4;
 const MAGIC: f32 = 12_582_912.0;
 const Q: [f32; 5] = [0.499_999_94, 0.166_665_21, 0.041_668_262, 0.008_368_674, 0.001_382_103_8];
 
-/// n, as an integer and a float, and t = e^r - 1 with x = n ln 2 + r, for |x| below about 100.
+/// n, as an integer and a float, and r with x = n ln 2 + r, for |x| below about 100.
 #[inline(always)]
-fn reduced<S: Simd>(s: S, x: S::F) -> (S::I, S::F, S::F) {
+fn split<S: Simd>(s: S, x: S::F) -> (S::I, S::F, S::F) {
     let magic = s.splat(MAGIC);
     let shifted = s.fma(x, s.splat(LOG2_E), magic);
     let n = s.sub(shifted, magic);
     let r = s.fma(n, s.splat(-LN2_HIGH), x);
     let r = s.fma(n, s.splat(-LN2_LOW), r);
-    let t = s.fma(s.mul(r, r), polynomial(s, r, Q), r);
-    (s.sub_i(s.bits(shifted), s.splat_i(MAGIC.to_bits().cast_signed())), n, t)
+    (s.sub_i(s.bits(shifted), s.splat_i(MAGIC.to_bits().cast_signed())), n, r)
+}
+
+/// e^r - 1.
+#[inline(always)]
+fn expm1_of_rest<S: Simd>(s: S, r: S::F) -> S::F {
+    s.fma(s.mul(r, r), polynomial(s, r, Q), r)
+}
+
+/// n, as an integer and a float, and t = e^r - 1 with x = n ln 2 + r, for |x| below about 100.
+#[inline(always)]
+fn reduced<S: Simd>(s: S, x: S::F) -> (S::I, S::F, S::F) {
+    let (n, whole, r) = split(s, x);
+    (n, whole, expm1_of_rest(s, r))
 }
 
 /// 2^n for -126 <= n <= 127.
@@ -36,6 +48,16 @@ fn scale<S: Simd>(s: S, n: S::I) -> S::F {
 pub(super) fn exp_inside<S: Simd>(s: S, x: S::F) -> S::F {
     let (n, _, t) = reduced(s, x);
     s.mul(s.add(s.splat(1.0), t), scale(s, n))
+}
+
+/// 1 - e^-(u + low) for 0 <= u <= 87 and a `low` far below it: the power is not rounded before it is
+/// subtracted.
+#[inline(always)]
+pub(super) fn one_minus_exp<S: Simd>(s: S, u: S::F, low: S::F) -> S::F {
+    let (n, _, r) = split(s, s.neg(u));
+    let t = expm1_of_rest(s, s.sub(r, low));
+    let power = scale(s, n);
+    s.fma(s.neg(power), t, s.sub(s.splat(1.0), power))
 }
 
 /// e^x. Underflow is gradual and rounded once.
