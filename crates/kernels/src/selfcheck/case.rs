@@ -4,7 +4,7 @@
 //! single quotes or a list `(…)` of one kind, and an input `dtype[extents]` followed by nothing (normal
 //! numbers, or integers from -10 to 9, or booleans), `(low,high)` (evenly from low to below high),
 //! `=(…)` (these values), `any` (any bits) or `edges` (special values among normal ones); `-` is an
-//! absent input.
+//! absent input. An input behind `!` is a constant that the kernel is bound with.
 
 use crate::array::Meta;
 use crate::attributes::{Attribute, Number};
@@ -30,6 +30,8 @@ pub struct Case {
     pub kernel: String,
     pub attributes: BTreeMap<String, Attribute>,
     pub inputs: Vec<Option<(Meta, Fill)>>,
+    /// Places of the inputs that the kernel is bound with.
+    pub constants: Vec<usize>,
 }
 
 fn malformed(expected: &str, got: &str) -> Error {
@@ -129,8 +131,14 @@ impl Case {
                 word.split_once('=').ok_or_else(|| malformed("attribute=value", word))?;
             attributes.insert(name.to_string(), attribute(value)?);
         }
-        let inputs = inputs.split_whitespace().map(input).collect::<Result<_>>()?;
-        Ok(Self { kernel: kernel.to_string(), attributes, inputs })
+        let mut constants = Vec::new();
+        let mut read = Vec::new();
+        for (place, word) in inputs.split_whitespace().enumerate() {
+            let constant = word.strip_prefix('!');
+            constants.extend(constant.map(|_| place));
+            read.push(input(constant.unwrap_or(word))?);
+        }
+        Ok(Self { kernel: kernel.to_string(), attributes, inputs: read, constants })
     }
 }
 
@@ -142,7 +150,7 @@ mod tests {
     fn a_line_is_read_as_written() {
         let case = Case::parse(
             "Conv a=(1,2) b=0.5 c='x' d=3 e=('u','v') f=() g=(1,0.5) : \
-             float32[2,3] - int64[2]=(4,-5) uint8[](0,9) float64[7]edges",
+             float32[2,3] - int64[2]=(4,-5) !uint8[](0,9) float64[7]edges",
         )
         .unwrap();
         assert_eq!(case.kernel, "Conv");
@@ -160,6 +168,7 @@ mod tests {
         let range = Fill::Between(Number::Int(0), Number::Int(9));
         assert_eq!(case.inputs[3], Some((Meta::new(DType::U8, &[]), range)));
         assert_eq!(case.inputs[4], Some((Meta::new(DType::F64, &[7]), Fill::Edges)));
+        assert_eq!(case.constants, [3]);
     }
 
     #[test]
@@ -175,6 +184,8 @@ mod tests {
             "Add : float32[a]",
             "Add : float32[2](1)",
             "Add : float32[2]=1",
+            "Add : float32[2]!",
+            "Add : !",
             "Add x=('a',1) : -",
         ] {
             assert!(Case::parse(line).is_err(), "{line}");

@@ -10,7 +10,7 @@ pub use inputs::filled;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::for_size;
-use crate::kernel::call;
+use crate::kernel::{bind, call};
 use crate::registry::build;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -76,7 +76,14 @@ impl Case {
     pub fn hash(&self) -> Result<String> {
         let inputs = self.draw()?;
         let inputs: Vec<Option<&Array>> = inputs.iter().map(Option::as_ref).collect();
-        let kernel = build(&self.kernel, self.attributes.clone())?;
+        let mut kernel = build(&self.kernel, self.attributes.clone())?;
+        if !self.constants.is_empty() {
+            let mut constants = vec![None; inputs.len()];
+            for &place in &self.constants {
+                constants[place] = inputs[place];
+            }
+            kernel = bind(&kernel, &constants)?;
+        }
         let mut digest = Sha256::new();
         for output in call(&*kernel, &inputs)? {
             absorb(&mut digest, &output);

@@ -49,3 +49,18 @@ fn one_bit_changes_the_hash_and_the_payload_of_a_nan_does_not() {
 fn a_regenerated_table_is_the_committed_one() {
     assert_eq!(regenerated(TABLE).unwrap(), TABLE);
 }
+
+/// Only another order of operations may show that constants were packed.
+#[test]
+fn constants_change_bits_in_fast_mode_alone() {
+    let with_constants = cases().into_iter().filter(|case| !case.constants.is_empty());
+    let (fast, exact): (Vec<Case>, Vec<Case>) =
+        with_constants.partition(|case| case.attributes.contains_key("fast"));
+    assert!(!fast.is_empty() && !exact.is_empty());
+    for (cases, same) in [(exact, true), (fast, false)] {
+        for case in cases {
+            let unbound = Case { constants: Vec::new(), ..case.clone() };
+            assert_eq!(case.hash().unwrap() == unbound.hash().unwrap(), same, "{case:?}");
+        }
+    }
+}

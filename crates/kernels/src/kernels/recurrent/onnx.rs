@@ -211,7 +211,10 @@ impl Recurrent {
         let arrays = contiguous(&[Some(x), given(H0), given(C0), given(PEEPHOLE)])?;
         let get = |i: usize| arrays.get(i).and_then(Option::as_deref);
         let own;
-        let weights = match self.bound.as_ref().and_then(E::kept) {
+        // A bias that is no constant is not among the packed weights.
+        let complete =
+            |kept: &&Vec<Weights<E>>| kept.iter().all(|w| w.has_bias() == given(B).is_some());
+        let weights = match self.bound.as_ref().and_then(E::kept).filter(complete) {
             Some(weights) => weights,
             None => {
                 own = self.weights::<E>(w, r, given(B))?;

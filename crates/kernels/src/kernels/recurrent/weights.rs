@@ -70,6 +70,10 @@ impl<E: Gate> Weights<E> {
         Ok(Self { ih, hh, hh_n, bias, bias_n })
     }
 
+    pub(super) fn has_bias(&self) -> bool {
+        !self.bias.is_empty()
+    }
+
     pub(super) fn start(&self) -> Start<E> {
         start(&self.bias)
     }
