@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 
 import onemodel_graph as og
 from onemodel_graph.cli.inputs import drawn
+from onemodel_graph.format.v1 import to_bytes
 from onemodel_graph.ir import Value
 from onemodel_graph.onnx_io import import_model
 from onemodel_kernels import Array
@@ -266,12 +267,78 @@ def test_inputs_of_a_negative_extent_are_not_drawn(kind):
         drawn((Value("x", kind, (2, -3)),), {}, 0)
 
 
-def test_files_of_texts_are_not_written(tmp_path):
-    graph = import_model(moving()).graph
-    with pytest.raises(UnsupportedError, match="format v1 does not hold string"):
-        og.save(graph, tmp_path / "m.om1")
-    with pytest.raises(UnsupportedError, match="initializer 'w': strings are not written"):
-        og.save(graph, tmp_path / "m.onnx")
+def kept():
+    """Texts of the model wherever it can have some: weights, constants of 0 to 2 axes, bodies."""
+    body = helper.make_graph(
+        [node("Concat", ["x", "inner"], ["t"], axis=0)],
+        "then",
+        [],
+        [helper.make_tensor_value_info("t", TensorProto.STRING, None)],
+        [strings("inner", [1, 2], "in", "nen")],
+    )
+    other = helper.make_graph(
+        [node("Identity", ["x"], ["e"])],
+        "else",
+        [],
+        [helper.make_tensor_value_info("e", TensorProto.STRING, None)],
+    )
+    nodes = [
+        node("Constant", [], ["c"], value=strings("", [1, 2], "zwei", "ä")),
+        node("Constant", [], ["one"], value=strings("", [], "eins")),
+        node("Constant", [], ["flat"], value_strings=["flach", ""]),
+        node("If", ["flag"], ["b"], then_branch=body, else_branch=other),
+        node("Concat", ["b", "w", "c"], ["j"], axis=0),
+        node("Equal", ["j", "one"], ["same"]),
+        node("Where", ["same", "flat", "j"], ["y"]),
+        node("Identity", ["none"], ["empty"]),
+    ]
+    weights = helper.make_tensor("w", TensorProto.STRING, [1, 2], [b"eins", b"\xff\xc3\xa4"])
+    return model(
+        nodes,
+        {"x": ("STRING", ["N", 2]), "flag": ("BOOL", [])},
+        {"y": ("STRING", ["M", 2]), "empty": ("STRING", [0, 3])},
+        [weights, strings("none", [0, 3])],
+    )
+
+
+@pytest.mark.parametrize("name", ["m.om1", "m.onnx", "beside.onnx"])
+def test_files_of_texts_come_back_whole(name, tmp_path):
+    """Shapes and bytes that are no UTF-8 too; texts stay in the model when weights go beside it."""
+    loaded = import_model(kept())
+    path = tmp_path / name
+    if name.startswith("beside"):
+        og.save_onnx(loaded, path, limit=0)
+    else:
+        og.save(loaded, path)
+    x = np.array([["eins", "neu"]], object)
+    for flag in (True, False):
+        want, empty = og.Session(loaded).run(x, np.array(flag))
+        got, none = og.Session(path).run(x, np.array(flag))
+        assert got.tolist() == want.tolist()
+        assert want.shape == (4 if flag else 3, 2)
+        assert none.shape == empty.shape == (0, 3)
+    assert b"\xff\xc3\xa4".decode("utf-8", "surrogateescape") in want
+    again = og.load(path)
+    if name == "m.om1":
+        assert to_bytes(again) == to_bytes(loaded)
+    assert og.to_onnx(again).SerializeToString() == og.to_onnx(loaded).SerializeToString()
+
+
+def test_inputs_of_bytes_are_the_texts_that_the_model_has():
+    session = og.Session(kept().SerializeToString())
+    x = np.array([[b"eins", b"\xff\xc3\xa4"]], object)
+    y, _ = session.run(x, np.array(False))
+    assert y.tolist()[0][1] == y.tolist()[1][1] == "\udcffä"
+
+
+def test_weights_and_labels_of_a_classifier_come_back(tmp_path):
+    x = np.random.default_rng(0).standard_normal((5, 2)).astype(np.float32)
+    loaded = import_model(classifier({"classlabels_strings": ["cat", "dog", "ä"]}, False))
+    for name in ("m.om1", "m.onnx"):
+        og.save(loaded, tmp_path / name)
+        got = og.Session(tmp_path / name).run(x)
+        for mine, want in zip(got, og.Session(loaded).run(x), strict=True):
+            assert mine.tolist() == want.tolist()
 
 
 @pytest.mark.parametrize(

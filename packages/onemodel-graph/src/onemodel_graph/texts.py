@@ -66,11 +66,17 @@ class Texts:
         return [self._texts[c] if c >= 0 else self._run.texts[-1 - c] for c in flat]
 
     def given(self, value: Any, where: str) -> Array:
-        """The codes of an input: an array or nested lists of ``str`` (or UTF-8 ``bytes``)."""
+        """The codes of an input: an array or nested lists of ``str`` (or UTF-8 ``bytes``).
+
+        Bytes that are no UTF-8 become lone surrogates, as Python's ``surrogateescape`` does it.
+        """
         import numpy
 
         array = numpy.asarray(value, dtype=None if isinstance(value, numpy.ndarray) else object)
-        texts = [t.decode() if isinstance(t, bytes) else t for t in array.ravel().tolist()]
+        texts = [
+            t.decode("utf-8", "surrogateescape") if isinstance(t, bytes) else t
+            for t in array.ravel().tolist()
+        ]
         wrong = next((text for text in texts if not isinstance(text, str)), None)
         if wrong is not None or isinstance(value, Array):
             raise DtypeError(f"{where}: expected strings, got {type(wrong or value).__name__}")

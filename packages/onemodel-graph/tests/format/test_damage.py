@@ -17,6 +17,8 @@ import onemodel_graph as og
 from onemodel_graph.format import HEADER_LIMIT
 from onemodel_graph.format.v1 import read_v1, save_v1, to_bytes
 from onemodel_graph.onnx_io import import_model
+from onemodel_graph.text_data import check_packed, packed
+from onemodel_kernels import Array
 from onemodel_kernels.errors import OneModelError
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -151,6 +153,38 @@ def test_an_extent_that_is_no_size_is_refused(extent):
 
     with pytest.raises(OneModelError, match="the value 'x' has the shape"):
         read_v1(with_graph(change))
+
+
+@pytest.mark.parametrize(
+    "coded",
+    [
+        ["string", [3, 4]],
+        ["string", None],
+        ["string", ["N"]],
+        ["int4", [3, 4]],
+        ["float32", [3, 4]],
+        ["float8e5m2", [4, 3]],
+        ["float8e5m2"],
+        [None, [3, 4]],
+        ["float8e5m2", [3, 4], 1],
+    ],
+)
+def test_initializers_that_do_not_hold_what_they_say_are_refused(coded):
+    def change(tree):
+        (entry,) = (e for e in tree["graph"]["initializers"] if e[0] == "w")
+        entry += coded
+
+    with pytest.raises(OneModelError, match=r"the initializer 'w'|malformed|the value 'w'"):
+        read_v1(with_graph(change))
+
+
+@pytest.mark.parametrize(
+    "data", [b'["a", 1, "b"]', b'["a", "b"]', b'{"a": 1}', b"[", b"\xff", b"[" * 100_000]
+)
+def test_texts_that_are_no_list_of_texts_are_refused(data):
+    with pytest.raises(OneModelError, match=r"^t: expected 3 texts"):
+        check_packed(Array.from_buffer(data, "uint8", (len(data),)), 3, "t")
+    check_packed(packed(["a", "b", ""]), 3, "t")
 
 
 def test_weights_are_mapped_and_aligned(tmp_path, monkeypatch):

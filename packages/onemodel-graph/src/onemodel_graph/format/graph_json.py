@@ -1,7 +1,8 @@
 """Graphs as JSON: the ``graph`` entry of format v1.
 
 A graph is ``{name, opset, inputs, outputs, initializers, nodes, metadata}``. A value is
-``[name, dtype, shape]`` where it is written, and its name where it is read (``""`` = absent). A
+``[name, dtype, shape]`` where it is written, and its name where it is read (``""`` = absent). An
+initializer is ``[name, key]``, with its dtype and shape behind where the tensor holds codes of it. A
 node is ``[domain, operator, [inputs], [values], {attributes}, name]``. An attribute is a number, a
 text, a list of one of them, ``{"float": "nan"}``, ``{"tensor": key}`` or ``{"graph": {…}}``.
 """
@@ -13,8 +14,10 @@ from typing import Any
 
 from onemodel_graph.ir import Graph, Node, Value
 from onemodel_graph.passes.base import CODED
+from onemodel_graph.text_data import check_packed
 from onemodel_kernels import Array
-from onemodel_kernels.errors import AttributeValueError, UnsupportedError
+from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.ops.narrow import HELD
 
 DEPTH = 64
 """Bodies inside each other beyond this are refused."""
@@ -24,12 +27,10 @@ def write_graph(graph: Graph, tensors: dict[str, Array], prefix: str = "") -> di
     """The JSON tree of a graph; its arrays are added to ``tensors``, by the keys that the tree has."""
     initializers = []
     for name, array in graph.initializers.items():
-        dtype = graph.values[name].dtype
-        if dtype in CODED:
-            raise UnsupportedError(
-                f"initializer {name!r}: format v1 does not hold {dtype}; keep the ONNX file"
-            )
-        initializers.append([name, _keep(tensors, prefix + name, array)])
+        value = graph.values[name]
+        key = _keep(tensors, prefix + name, array)
+        # What the tensor holds does not say of which type the elements are, nor the shape of texts.
+        initializers.append([name, key, *(_value(value)[1:] if value.dtype in CODED else ())])
     nodes = []
     for index, node in enumerate(graph.nodes):
         attributes = {
@@ -99,11 +100,14 @@ def read_graph(
     graph = Graph(str(tree["name"]), opset=int(tree["opset"]))
     outer = outer or {}
     names = dict(outer)
-    for name, key in tree["initializers"]:
+    for name, key, *coded in tree["initializers"]:
         array = tensors.get(key)
         if array is None:
             raise AttributeValueError(f"the initializer {name!r} has no tensor {key!r}")
         value = Value(str(name), array.dtype, tuple(array.shape))
+        if coded:
+            value = _read_value([name, *coded])
+            _check_coded(array, value)
         graph.initializers[value.name] = array
         graph.values[value.name] = value
         names[value.name] = value
@@ -132,6 +136,18 @@ def read_graph(
     everything = [v for node in graph.walk() for v in node.inputs if v is not None] + graph.outputs
     graph.captured = [v for v in dict.fromkeys(everything) if v not in own and v in outside]
     return graph
+
+
+def _check_coded(array: Array, value: Value) -> None:
+    """Raises unless a tensor holds what stands for elements of a type that arrays do not have."""
+    where = f"the initializer {value.name!r}"
+    shape = value.shape or ()
+    if value.dtype == "string":
+        if not all(isinstance(extent, int) for extent in shape):
+            raise AttributeValueError(f"{where} has the shape {shape}")
+        check_packed(array, math.prod(shape), where)  # type: ignore[arg-type]
+    elif HELD.get(value.dtype or "") != array.dtype or shape != tuple(array.shape):
+        raise AttributeValueError(f"{where}: {value!r} is held in {array.dtype} {array.shape}")
 
 
 def _known(names: dict[str, Value], name: str, where: str) -> Value:

@@ -60,7 +60,7 @@ def _chunks(model: Model | Graph) -> Iterator[bytes]:
         "producer": model.producer,
         "doc": model.doc,
     }
-    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _json(tree)
     # Widest elements first, so that every tensor is aligned to its element.
     order = sorted(tensors, key=lambda name: (-SIZES[tensors[name].dtype], name))
     digest = hashlib.sha256()
@@ -87,6 +87,16 @@ def _chunks(model: Model | Graph) -> Iterator[bytes]:
     yield struct.pack("<Q", len(packed)) + packed
     for name in order:
         yield tensors[name].tobytes()
+
+
+def _json(tree: Any) -> str:
+    """The tree as text; texts of bytes that are no UTF-8 have lone surrogates, which are escaped."""
+    text = json.dumps(tree, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(tree, separators=(",", ":"), allow_nan=False)
+    return text
 
 
 def read_v1(source: str | os.PathLike[str] | bytes, *, verify: bool = True) -> Model:

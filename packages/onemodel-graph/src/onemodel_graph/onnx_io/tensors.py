@@ -6,12 +6,14 @@ import array
 import math
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from onemodel_graph.narrow import BITS, packed, packed_size, unpacked
 from onemodel_graph.onnx_io.types import ARRAYS, dtype_name, dtype_number
 from onemodel_graph.text_data import packed as packed_texts
+from onemodel_graph.text_data import unpacked as unpacked_texts
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError, BoundsError, ShapeError, UnsupportedError
 
@@ -123,7 +125,7 @@ def to_array(tensor: TensorProto, external: ExternalData, raw: bytes | None = No
                 f"{where}: {len(tensor.string_data)} strings, but its shape {shape} needs "
                 f"{math.prod(shape)}"
             )
-        return packed_texts([text.decode("utf-8", "replace") for text in tensor.string_data])
+        return packed_texts([t.decode("utf-8", "surrogateescape") for t in tensor.string_data])
     if dtype in BITS:
         return _narrow(tensor, external, raw, dtype, shape, where)
     if dtype not in ARRAYS:
@@ -183,15 +185,38 @@ def stored_bytes(values: Array, dtype: str | None = None) -> bytes:
     return packed(values, dtype) if dtype in BITS else values.tobytes()
 
 
-def to_proto(values: Array, name: str, dtype: str | None = None) -> TensorProto:
-    """A tensor with the array's elements as raw data; ``dtype`` as in :func:`stored_bytes`."""
+def to_proto(
+    values: Array,
+    name: str,
+    dtype: str | None = None,
+    shape: Sequence[int | str | None] | None = None,
+) -> TensorProto:
+    """A tensor with the array's elements as raw data, or with the texts that it stands for.
+
+    Args:
+        values: The array.
+        name: The tensor's name.
+        dtype: As in :func:`stored_bytes`, or ``"string"``.
+        shape: The shape of texts.
+    """
     from onemodel_graph.onnx_io.messages import TensorProto
 
     if dtype == "string":
-        raise UnsupportedError(f"initializer {name!r}: strings are not written")
+        return text_proto(unpacked_texts(values), name, shape)
     return TensorProto(
         dims=values.shape,
         data_type=dtype_number(dtype if dtype in BITS else values.dtype),
         name=name,
         raw_data=stored_bytes(values, dtype),
     )
+
+
+def text_proto(
+    texts: Sequence[str], name: str, shape: Sequence[int | str | None] | None
+) -> TensorProto:
+    """A tensor of texts; without a shape it has one axis."""
+    from onemodel_graph.onnx_io.messages import TensorProto
+
+    data = [text.encode("utf-8", "surrogateescape") for text in texts]
+    dims: Any = (len(data),) if shape is None else shape
+    return TensorProto(dims=dims, data_type=dtype_number("string"), name=name, string_data=data)

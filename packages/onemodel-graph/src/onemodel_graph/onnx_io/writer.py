@@ -23,7 +23,7 @@ from onnx import (
 from onemodel_graph.ir import Graph, Model, Node, Value
 from onemodel_graph.narrow import BITS, packed_size
 from onemodel_graph.onnx_io.functions import functions_of
-from onemodel_graph.onnx_io.tensors import stored_bytes, to_proto
+from onemodel_graph.onnx_io.tensors import stored_bytes, text_proto, to_proto
 from onemodel_graph.onnx_io.types import dtype_number
 from onemodel_kernels import Array, ops
 from onemodel_kernels.errors import AttributeValueError, UnsupportedError
@@ -108,8 +108,12 @@ def _with_external_data(
     offset = 0
     places = []
     for name, array in arrays.items():
-        offset = -(-offset // ALIGNMENT) * ALIGNMENT
         dtype = graph.values[name].dtype
+        if dtype == "string":
+            # ONNX holds texts in the message alone.
+            proto.graph.initializer.append(to_proto(array, name, dtype, graph.values[name].shape))
+            continue
+        offset = -(-offset // ALIGNMENT) * ALIGNMENT
         length = packed_size(dtype, array.size) if dtype in BITS else array.nbytes
         tensor = TensorProto(
             dims=array.shape,
@@ -147,7 +151,8 @@ def _graph(graph: Graph) -> GraphProto:
     for node in graph.nodes:
         proto.node.append(_node(node, graph.opset))
     for name, array in graph.initializers.items():
-        proto.initializer.append(to_proto(array, name, graph.values[name].dtype))
+        value = graph.values[name]
+        proto.initializer.append(to_proto(array, name, value.dtype, value.shape))
     proto.input.extend(_info(value) for value in graph.inputs)
     proto.output.extend(_info(value) for value in graph.outputs)
     return proto
@@ -176,9 +181,20 @@ def _node(node: Node, opset: int) -> NodeProto:
     kinds = {} if spec is None else {name: entry.type for name, entry in spec.attributes.items()}
     for name in sorted(node.attributes):
         value = node.attributes[name]
-        if value is not None:
+        if name == "value_strings" and node.operator == "Constant" and not node.domain:
+            proto.attribute.append(_constant_texts(value, node))
+        elif value is not None:
             proto.attribute.append(_attribute(name, value, kinds.get(name), node))
     return proto
+
+
+def _constant_texts(texts: Any, node: Node) -> AttributeProto:
+    """The texts of a Constant with their shape, which is one axis in ``value_strings``."""
+    made = node.outputs[0] if node.outputs else None
+    if made is None or made.shape is None or len(made.shape) == 1:
+        return _attribute("value_strings", texts, "strings", node)
+    tensor = text_proto(texts, "", made.shape)
+    return AttributeProto(name="value", t=tensor, type=AttributeProto.TENSOR)
 
 
 def _attribute(name: str, value: Any, kind: str | None, node: Node) -> AttributeProto:
