@@ -6,6 +6,7 @@ A release of the package ``graph`` in version 0.4.2 is the tag ``onemodel-graph-
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
 import tomllib
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from packaging.version import Version
 
 ROOT = Path(__file__).resolve().parents[1]
 PREFIX = "onemodel-"
+NOT_BUILT = re.compile(r"/(?:tests|benches|fuzz|changes)/|/CHANGELOG\.md$")
+"""Files beside a package's sources that no wheel is made from."""
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 """The versions of Python that the packages are tested on, the oldest first."""
 
@@ -193,7 +196,7 @@ def source_hash(folder: Path, root: Path = ROOT) -> str:
     digest = hashlib.sha256()
     for name in sorted(filter(None, listing.split("\0"))):
         file = root / name
-        if "/tests/" in name or not file.is_file():
+        if NOT_BUILT.search(name) or not file.is_file():
             continue
         content = file.read_bytes()
         digest.update(f"{name}\0{len(content)}\0".encode())

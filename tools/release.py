@@ -16,6 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,9 +216,12 @@ def main(arguments: list[str] | None = None) -> int:
     for title, check in CHECKLIST:
         if options.only not in title:
             continue
+        begin = time.monotonic()
         found = check(release)
         failed += bool(found)
-        print(f"[{'x' if found else 'ok'}] {title}", flush=True)
+        seconds = round(time.monotonic() - begin)
+        took = f" ({seconds // 60} min {seconds % 60} s)" if seconds else ""
+        print(f"[{'x' if found else 'ok'}] {title}{took}", flush=True)
         for line in found:
             print(f"      {line}", flush=True)
     if failed:

@@ -155,6 +155,23 @@ def test_foreign_floors_are_the_highest_of_all_packages(
     }
 
 
+def test_a_wheel_is_built_again_for_its_sources_alone(
+    tool: types.SimpleNamespace, repository: Path
+) -> None:
+    folder = repository / "packages" / "onemodel-graph"
+    before = tool.distributions.source_hash(folder, repository)
+    for name in ("CHANGELOG.md", "changes/+x.added.md", "tests/test_x.py", "benches/x.rs"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("another text")
+        assert tool.distributions.source_hash(folder, repository) == before
+    for name in ("README.md", "src/x.py"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("another text")
+        after = tool.distributions.source_hash(folder, repository)
+        assert after != before
+        before = after
+
+
 def test_another_installed_version_is_named(tool: types.SimpleNamespace) -> None:
     version = importlib.metadata.version("pytest")
     assert tool.check_installed.problems([f"pytest=={version}"]) == []
