@@ -94,12 +94,15 @@ def wheel(session: nox.Session, package: Package) -> str:
 
 
 def released_wheel(session: nox.Session, package: Package, version: str) -> str:
-    """The wheel of a tagged release, built from the tag's sources."""
+    """The wheel of a tagged release, built from the tag's sources, which may be those at hand."""
+    tag = f"{package.distribution}-v{version}"
+    same = ["git", "diff", "--quiet", tag, "--", package.folder]
+    if subprocess.run(same, cwd=ROOT, check=False).returncode == 0:
+        return wheel(session, package)
     shelf = WHEELHOUSE / "released" / f"{package.name}-{version}"
     sources = shelf / "sources"
     if not sources.exists():
         sources.mkdir(parents=True)
-        tag = f"{package.distribution}-v{version}"
         command = ["git", "archive", tag, package.folder]
         archive = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout
         subprocess.run(["tar", "-x", "-C", str(sources)], input=archive, check=True)
