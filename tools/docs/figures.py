@@ -20,6 +20,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from graph_picture import draw_graph
 from matplotlib.patches import FancyBboxPatch
+from matplotlib.ticker import MaxNLocator
 from sweeps import FUNCTIONS, errors_at
 
 import onemodel_tensors as om
@@ -164,6 +165,8 @@ def function_error() -> None:
         axes.set_ylim(0, 2)
         axes.set_title(name, size=10)
         axes.tick_params(labelsize=8)
+        # The numbers at the ends of neighbours would touch.
+        axes.xaxis.set_major_locator(MaxNLocator(6, prune="both"))
     for axes in grid[:, 0]:
         axes.set_ylabel("error, ulp", size=9)
     figure.suptitle(
