@@ -26,7 +26,10 @@ CONSTANTS = {
     "half": np.array(math.sqrt(SCALE), np.float32),
     "closed": np.array(-1e9, np.float32),
     "shape": np.array([2, 5, 3, 6]),
-}
+    "0": np.array([0]), "1": np.array([1]), "2": np.array([2]), "-2": np.array([-2]),
+    "-1": np.array([-1]), "end": np.array([2**63 - 1]), "float": np.array([1.0], np.float32),
+    "wrong": np.array([3, -1, 8]),
+}  # fmt: skip
 INPUTS = {
     "q": (np.float32, ("B", 3, "L", SIZE)),
     "k": (np.float32, ("B", 3, "S", SIZE)),
@@ -42,6 +45,31 @@ FEEDS = {"q": Q, "k": K, "v": V, "mask": MASK, "keep": KEEP, "size": CONSTANTS["
          "wide": RANDOM.standard_normal((4, 1, 1, 5, 7)).astype(np.float32)}  # fmt: skip
 TURNED = node("Transpose", ["k"], ["t"], perm=[0, 1, 3, 2])
 END = [node("Softmax", ["s"], ["p"], axis=-1), node("MatMul", ["p", "v"], ["y"])]
+
+ROOT = [
+    node("Shape", ["q"], ["all"]),
+    node("Slice", ["all", "-1", "end"], ["last"]),
+    node("Cast", ["last"], ["size_"], to=1),
+    node("Sqrt", ["size_"], ["square"]),
+    node("Div", ["float", "square"], ["inverse"]),
+    node("Sqrt", ["inverse"], ["f"]),
+]
+"""The fourth root of the number of features, as torch.onnx writes it for both sides."""
+
+
+def by_three_axes(first=("-1", "rows", "columns"), last=("lead", "columns", "rows")):
+    """The keys with their last two axes exchanged, as torch.export writes it."""
+    return [
+        node("Shape", ["k"], ["whole"]),
+        node("Slice", ["whole", "-1", "end"], ["columns"]),
+        node("Slice", ["whole", "-2", "-1"], ["rows"]),
+        node("Slice", ["whole", "0", "-2"], ["lead"]),
+        node("Concat", [*first], ["three"], axis=0),
+        node("Reshape", ["k", "three"], ["k3"]),
+        node("Transpose", ["k3"], ["t3"], perm=[0, 2, 1]),
+        node("Concat", [*last], ["four"], axis=0),
+        node("Reshape", ["t3", "four"], ["t"]),
+    ]
 
 
 def scores(factor=1.0, mask=None):
@@ -116,6 +144,30 @@ FORMS = {
         SCALE,
         np.where(KEEP, 0.0, -np.inf),
     ),
+    "a scale that follows from a shape": (
+        [
+            *ROOT,
+            node("Mul", ["q", "f"], ["a"]),
+            TURNED,
+            node("Mul", ["t", "f"], ["b"]),
+            node("MatMul", ["a", "b"], ["s"]),
+            *END,
+        ],
+        SCALE,
+        None,
+    ),
+    "keys turned by way of three axes": (
+        [
+            node("Mul", ["q", "half"], ["a"]),
+            *by_three_axes(),
+            node("Mul", ["t", "half"], ["b"]),
+            node("MatMul", ["a", "b"], ["m"]),
+            node("Add", ["m", "mask"], ["s"]),
+            *END,
+        ],
+        SCALE,
+        MASK,
+    ),
     "keys that no transpose makes": ([node("MatMul", ["q", "r"], ["s"]), *END], 1.0, None),
 }
 
@@ -130,6 +182,44 @@ def test_attention_is_one_kernel_in_fast_mode(name):
     # Both sums of float32 are measured against double precision.
     np.testing.assert_allclose(fast[0], want, rtol=0, atol=3e-6)
     np.testing.assert_allclose(exact[0], want, rtol=0, atol=3e-6)
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [
+        (("-1", "rows", "columns"), ("lead", "rows", "columns")),
+        (("-1", "columns", "rows"), ("lead", "columns", "rows")),
+        (("rows", "-1", "columns"), ("lead", "columns", "rows")),
+    ],
+)
+def test_other_reshapes_are_no_turned_keys(first, last):
+    """With five rows and five columns they would have the shapes of turned keys."""
+    square = {n: np.ascontiguousarray(x[..., :5, :5]) for n, x in (("q", Q), ("k", K), ("v", V))}
+    nodes = [*by_three_axes(first, last), node("MatMul", ["q", "t"], ["s"]), *END]
+    read = {name for n in nodes for name in n.input}
+    constants = {name: array for name, array in CONSTANTS.items() if name in read}
+    heads = 3 if first[0] == "-1" else 1
+    inputs = dict.fromkeys(square, (np.float32, ("B", heads, "R", "C")))
+    feeds = {name: x[:heads, :heads] for name, x in square.items()}
+    graph = import_model(model(nodes, inputs, ["y"], constants)).graph
+    assert "FusedAttention" not in [n.operator for n in optimise(graph, "fast").nodes]
+    fast, exact = (og.Session(graph, mode).run(feeds)[0] for mode in ("fast", "exact"))
+    np.testing.assert_allclose(fast, exact, rtol=0, atol=3e-6)
+
+
+def test_a_factor_of_each_key_stays_on_the_transposed_keys():
+    """Seven numbers for seven keys: on keys with their features last they would be for features."""
+    nodes = [
+        TURNED,
+        node("Mul", ["t", "each"], ["b"]),
+        node("MatMul", ["q", "b"], ["s"]),
+        *END,
+    ]
+    inputs = {name: INPUTS[name] for name in "qkv"} | {"each": (np.float32, ("S",))}
+    graph = import_model(model(nodes, inputs, ["y"])).graph
+    feeds = {name: FEEDS[name] for name in "qkv"} | {"each": np.arange(7, dtype=np.float32)}
+    fast, exact = (og.Session(graph, mode).run(feeds)[0] for mode in ("fast", "exact"))
+    np.testing.assert_allclose(fast, exact, rtol=0, atol=3e-6)
 
 
 def test_heads_gathered_from_one_product_are_recognised():

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from onemodel_graph.ir import Graph, Node, Value
-from onemodel_graph.passes.axis_orders import identity, permutation
+from onemodel_graph.passes.axis_orders import Order, identity, permutation
 from onemodel_graph.passes.axis_steps import ranks
 from onemodel_graph.passes.base import FAST, Matcher, Pass
+from onemodel_graph.passes.shape_facts import ShapeFacts
 from onemodel_graph.planning.numbers import tensor
 from onemodel_kernels.ops.rules import OWN
 
@@ -32,6 +33,7 @@ class _Search:
     def __init__(self, graph: Graph) -> None:
         self.matcher = Matcher(graph)
         self.ranks = ranks(self.matcher)
+        self.facts = ShapeFacts(self.matcher, self.ranks)
 
     def softmax(self, value: Value | None, reader: Node) -> tuple[Value, list[Node]] | None:
         """What a value that one node reads is the softmax by rows of, and the nodes that read it."""
@@ -123,26 +125,55 @@ class _Search:
             return None
         return self.product(value, readers)
 
+    def turned(self, value: Value) -> tuple[Value, Order] | None:
+        """(x, order) when a value is ``x`` with its axes in another order."""
+        above = self.matcher.producers.get(value)
+        perm = permutation(above)
+        if above is not None and perm is not None and above.inputs[0] is not None:
+            return above.inputs[0], perm
+        # By way of three axes, as torch.export writes a change of the last two.
+        turn = None if above is None else self.matcher.producer(above.inputs[0], "Transpose")
+        if above is None or above.operator != "Reshape" or permutation(turn) != (0, 2, 1):
+            return None
+        first = None if turn is None else self.matcher.producer(turn.inputs[0], "Reshape")
+        source = None if first is None else first.inputs[0]
+        shape = self.facts.extents(source)
+        if first is None or source is None or shape is None or len(shape) < 3:
+            return None
+        lead, rows, columns = shape[:-2], shape[-2], shape[-1]
+        three = self.facts.numbers(first.inputs[1])
+        back = self.facts.numbers(above.inputs[1])
+        if three != (-1, rows, columns) or back != (*lead, columns, rows):
+            return None
+        rank = len(shape)
+        return source, (*range(rank - 2), rank - 1, rank - 2)
+
+    def factored(self, value: Value) -> tuple[Value, Value] | None:
+        """(x, factor) when a value is a turned ``x`` times a value of one element."""
+        node = self.matcher.producer(value, "Mul")
+        for index in (0, 1) if node is not None and len(node.inputs) == 2 else ():
+            assert node is not None
+            x, factor = node.inputs[index], node.inputs[1 - index]
+            turned = None if x is None else self.turned(x)
+            axes = self.facts.single(factor)
+            if x is None or factor is None or turned is None or axes is None:
+                continue
+            if axes <= len(turned[1]):
+                return x, factor
+        return None
+
     def keys(self, scores: _Scores, stem: str) -> tuple[Value, list[Node]] | None:
         """The keys ``(…, S, D)`` of a product with their transpose, and the nodes that make them."""
         value, factor = scores.right, None
         found = self.scaled(value)
         if found is not None:
             value, scores.scale = found[0], scores.scale * found[1]
-        elif (varying := self.matcher.producer(value, "Mul")) is not None:
-            for index in (0, 1):
-                one, other = varying.inputs[index], varying.inputs[1 - index]
-                if one is None or other is None or self.ranks.get(other) != 0:
-                    continue
-                if permutation(self.matcher.producers.get(one)) is not None:
-                    value, factor = one, other
-                    break
-        above = self.matcher.producers.get(value)
-        perm = permutation(above)
-        if above is None or perm is None or above.inputs[0] is None:
-            perm = identity(self.ranks.get(value, 0))
-        else:
-            value = above.inputs[0]
+        elif (varying := self.factored(value)) is not None:
+            value, factor = varying
+            number = self.matcher.number(factor)
+            if number:
+                scores.scale, factor = scores.scale * number, None
+        value, perm = self.turned(value) or (value, identity(self.ranks.get(value, 0)))
         if len(perm) < 2:
             return None
         perm = (*perm[:-2], perm[-1], perm[-2])
@@ -151,9 +182,9 @@ class _Search:
             value, scores.scale = found[0], scores.scale * found[1]
         made: list[Node] = []
         if perm != identity(len(perm)):
-            turned = Value(f"{stem}/keys", value.dtype)
-            made.append(Node("", "Transpose", [value], [turned], {"perm": perm}))
-            value = turned
+            keys = Value(f"{stem}/keys", value.dtype)
+            made.append(Node("", "Transpose", [value], [keys], {"perm": perm}))
+            value = keys
         if factor is not None:
             times = Value(f"{stem}/scaled_keys", value.dtype)
             made.append(Node("", "Mul", [value, factor], [times]))
