@@ -28,6 +28,7 @@ pub mod kernel;
 mod kernels;
 pub mod math;
 pub mod parallel;
+pub mod planning;
 pub mod program;
 pub mod registry;
 pub mod scratch;

@@ -12,6 +12,7 @@ from onemodel_kernels import errors
 from onemodel_kernels._native import (
     Array,
     Kernel,
+    Outline,
     Program,
     __version__,
     cached_bytes,
@@ -25,6 +26,7 @@ __all__ = [
     "INTERFACE_VERSION",
     "Array",
     "Kernel",
+    "Outline",
     "Program",
     "__version__",
     "cached_bytes",
@@ -35,5 +37,5 @@ __all__ = [
     "set_num_threads",
 ]
 
-INTERFACE_VERSION = (1, 6)
+INTERFACE_VERSION = (1, 7)
 """The version of the interface kernels.array: ``(major, minor)``, see :mod:`onemodel_kernels.interfaces`."""

@@ -99,17 +99,18 @@ class Kernel:
     ) -> list[tuple[str, tuple[int, ...]]]: ...
     def run_into(self, outputs: Sequence[Array], inputs: Sequence[Array | None]) -> None: ...
     def bind(self, constants: Sequence[Array | None]) -> Kernel: ...
-    def fuse(
-        self,
-        inputs: int,
-        own_shape: Sequence[int],
-        following: Kernel,
-        at: int,
-        constants: Sequence[Array | None],
-        shape: Sequence[int],
-    ) -> Kernel | None: ...
 
 @final
+class Outline:
+    def __new__(
+        cls, inputs: int, entries: Sequence[tuple[Any, ...]], results: Sequence[int]
+    ) -> Self: ...
+    def plan(
+        self,
+        inputs: Sequence[tuple[str, tuple[int, ...]]],
+        steps: Callable[[int, list[tuple[str, tuple[int, ...]]]], Any] | None = None,
+    ) -> tuple[Program, list[str]]: ...
+
 class Program:
     def __new__(
         cls,

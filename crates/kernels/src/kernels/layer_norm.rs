@@ -138,6 +138,11 @@ fn forward<T: Lane + Store>(rows: &Rows, inputs: &[Cow<'_, Array>], out: &[Array
     let bias = inputs.get(2).map(|b| b.as_slice::<T>());
     let n = scale.len();
     if x.is_empty() {
+        for statistics in &out[1..] {
+            // SAFETY: a fresh output of this dtype; the mean of no elements is 0/0.
+            unsafe { slice(Shared::new(statistics.as_mut_ptr::<T>()), 0, statistics.size()) }
+                .fill(T::from_f64(f64::NAN));
+        }
         return;
     }
     let y = Shared::new(out[0].as_mut_ptr::<T>());

@@ -1,7 +1,7 @@
 //! `Kernel`: a prepared operator, called on arrays.
 
 use crate::array::Array;
-use crate::kernel::{self, Kernel, fuse};
+use crate::kernel::{self, Kernel};
 use crate::python::array::PyArray;
 use crate::python::convert::{self, InputList};
 use crate::python::errors::raise;
@@ -124,26 +124,6 @@ impl PyKernel {
         let arrays = inputs_of(self.0.name(), &inputs)?;
         let outputs: Vec<Array> = outputs.iter().map(|o| o.get().0.clone()).collect();
         py.detach(|| kernel::run_into(&*self.0, &arrays, &outputs)).map_err(raise)
-    }
-
-    /// This kernel and then `following` on its output, as one kernel with the same bits; None where
-    /// they are not computed together.
-    ///
-    /// `following` reads the output at position `at`; `constants` holds its other inputs where they
-    /// are known, else None. `inputs` is the number of inputs of this kernel and `own_shape` the
-    /// shape of its output, which `following` sees as `shape`. The one other input that is not known
-    /// comes behind the rest.
-    fn fuse(
-        &self,
-        inputs: usize,
-        own_shape: Vec<usize>,
-        following: &Self,
-        at: usize,
-        constants: Vec<Bound<'_, PyAny>>,
-        shape: Vec<usize>,
-    ) -> PyResult<Option<Self>> {
-        let arrays = inputs_of(following.0.name(), &constants)?;
-        Ok(fuse(&self.0, inputs, &own_shape, &following.0, at, &arrays, &shape).map(Self))
     }
 
     /// A kernel with these constant inputs packed once; called with the same inputs as this one.

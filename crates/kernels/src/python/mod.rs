@@ -8,6 +8,8 @@ mod errors;
 mod foreign;
 mod kernel;
 mod numpy;
+mod outline;
+mod outline_entries;
 mod program;
 
 use pyo3::prelude::*;
@@ -83,6 +85,7 @@ fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<array::PyArray>()?;
     m.add_class::<kernel::PyKernel>()?;
     m.add_class::<program::PyProgram>()?;
+    m.add_class::<outline::PyOutline>()?;
     m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
     m.add_function(wrap_pyfunction!(cached_bytes, m)?)?;

@@ -23,7 +23,7 @@ const OP: &str = "Program";
 /// (Kernel, input value indices with -1 for absent, output value indices). The plan is checked
 /// once; runs from several threads use separate arenas.
 #[pyclass(name = "Program", module = "onemodel_kernels", frozen)]
-pub struct PyProgram(Program);
+pub struct PyProgram(pub Program);
 
 /// How long Ctrl-C may wait for a run that has many calls; one call is never cut short.
 const SIGNALS_EVERY: Duration = Duration::from_millis(50);

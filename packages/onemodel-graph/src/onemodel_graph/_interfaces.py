@@ -3,7 +3,7 @@
 from onemodel_kernels.interfaces import Need, require
 
 NEEDS = (
-    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 6)),
+    Need("kernels.array", "onemodel_kernels", "onemodel-kernels", (1, 7)),
     Need("kernels.ops", "onemodel_kernels.ops", "onemodel-kernels", (1, 2)),
 )
 

@@ -17,7 +17,7 @@ from onemodel_graph.passes import optimise as rewritten
 from onemodel_graph.planning import handlers  # noqa: F401  (registers them)
 from onemodel_graph.planning.border import flat_arrays
 from onemodel_graph.planning.context import Context
-from onemodel_graph.planning.segment import Planned
+from onemodel_graph.planning.planned import Planned
 from onemodel_graph.planning.steps import prepare
 from onemodel_graph.profile import Profile
 from onemodel_graph.requirements import require_dtypes, require_exact

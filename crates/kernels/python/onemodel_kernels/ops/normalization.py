@@ -81,17 +81,25 @@ def _layer(call: Call) -> list[TensorType]:
     return [(dtype, shape), (stash, statistics), (stash, statistics)]
 
 
+def _expanded(emit: Emitter, value: Any, call: Call, axis: int) -> Any:
+    """A scale or bias in the shape of the normalised axes."""
+    shape = emit.type(value)[1]
+    # Where no axis can be broadcast, the shapes are equal or the kernel refuses them.
+    if len(shape) == call.rank() - axis and 1 not in shape:
+        return value
+    normalised = call.shape()[axis:]
+    return value if shape == normalised else emit.emit("Expand", value, shape=normalised)
+
+
 def _emit_layer(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     x, scale, bias = (*inputs, None, None)[:3]
     dtype, axis = call.dtype(), call.axis()
-    normalised = call.shape()[axis:]
     stash = "float32" if dtype in ("float16", "bfloat16") else dtype
 
     def affine(value: Any) -> Any:
         if value is None:
             return None
-        if tuple(emit.type(value)[1]) != tuple(normalised):
-            value = emit.emit("Expand", value, shape=normalised)
+        value = _expanded(emit, value, call, axis)
         return value if stash == dtype else emit.emit("Cast", value, to=stash)
 
     if stash != dtype:
@@ -139,11 +147,9 @@ def _emit_rms(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     stash = "float32" if dtype in ("float16", "bfloat16") else dtype
     if call["stash_type"] == DOUBLE:
         stash = "float64"
-    normalised = call.shape()[axis:]
     if stash != dtype:
         x, scale = emit.emit("Cast", x, to=stash), emit.emit("Cast", scale, to=stash)
-    if tuple(emit.type(scale)[1]) != tuple(normalised):
-        scale = emit.emit("Expand", scale, shape=normalised)
+    scale = _expanded(emit, scale, call, axis)
     y, _ = emit.kernel("RMSNormalization", x, scale, axis=axis, epsilon=call["epsilon"])
     return y if stash == dtype else emit.emit("Cast", y, to=dtype)
 

@@ -61,7 +61,11 @@ def _emit_recurrent(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
         return emit_peephole(emit, call, inputs)
     if call.attributes.get("input_forget"):
         raise UnsupportedError("LSTM: input_forget=1 is not supported")
-    _, _, directions, hidden = _sizes(call)
+    # The extents of the sequence are left to the kernel: it is the same for all of them.
+    r = call.shape(2)
+    if len(r) != 3:
+        _sizes(call)
+    directions, _, hidden = r
     attributes: dict[str, Any] = {"hidden_size": hidden, "direction": call["direction"]}
     for option in (
         "activations",

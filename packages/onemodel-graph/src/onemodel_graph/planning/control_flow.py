@@ -13,8 +13,8 @@ from onemodel_graph.ir import Graph, Value
 from onemodel_graph.planning.border import reads
 from onemodel_graph.planning.node_planning import Environment, Host
 from onemodel_graph.planning.numbers import tensor
+from onemodel_graph.planning.planned import Planned
 from onemodel_graph.planning.planner import Planner
-from onemodel_graph.planning.segment import Planned
 from onemodel_graph.planning.slot import Items, Known, Slot, constant
 from onemodel_graph.planning.steps import Alias, Expansion, Step, handler
 from onemodel_kernels import Array, Kernel

@@ -42,6 +42,7 @@ def plan_step(planner: Planner, step: Step, environment: Environment) -> list[St
     planner.label = node.label
     inputs = [None if value is None else environment[value] for value in node.inputs]
     planner.lasting = all(k is None or (isinstance(k, Slot) and k.permanent) for k in inputs)
+    planner.sized = step.handle is not None
     if step.handle is not None:
         outputs = step.handle(planner, step, inputs)
         if isinstance(outputs, Expansion):

@@ -17,7 +17,6 @@ def view(source: Slot, shape: Shape, offset: int = 0) -> Slot:
     """Contiguous elements of a run-time slot from an offset on, in another shape."""
     slot = Slot(source.dtype, shape)
     slot.base = source.root
-    slot.strides = contiguous_strides(shape)
     slot.offset = source.offset + offset
     return slot
 
@@ -130,4 +129,6 @@ SHORTCUTS: dict[str, Shortcut] = {
     "Transpose": _transpose,
 }
 """By operator; each gets the first input, which is known at run time only."""
-__all__ = ["SHORTCUTS", "view"]
+BY_EXTENTS = frozenset(SHORTCUTS) - {"Cast", "Max", "Mean", "Min", "Pad", "Sum", "Tile"}
+"""Those that look at the extents at hand."""
+__all__ = ["BY_EXTENTS", "SHORTCUTS", "view"]

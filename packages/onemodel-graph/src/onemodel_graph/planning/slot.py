@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from onemodel_kernels import Array, Kernel
@@ -18,12 +18,11 @@ class Slot:
         shape: Its concrete shape.
         array: Its elements, when they are known at plan time.
         permanent: The array lives as long as the session, so packed forms of it are shared.
-        base: For a view, the slot whose memory it shows (never a view itself).
-        strides: For a view, its strides in elements.
+        base: For a view, the slot whose memory it shows (never a view itself), contiguous.
         offset: For a view, elements from the base's first one.
     """
 
-    __slots__ = ("array", "base", "dtype", "offset", "permanent", "shape", "strides")
+    __slots__ = ("array", "base", "dtype", "offset", "permanent", "shape")
 
     def __init__(self, dtype: str, shape: Shape, array: Array | None = None) -> None:
         self.dtype = dtype
@@ -31,7 +30,6 @@ class Slot:
         self.array = array
         self.permanent = False
         self.base: Slot | None = None
-        self.strides: Shape | None = None
         self.offset = 0
 
     @property
@@ -64,13 +62,6 @@ class Call:
     inputs: list[Slot | None]
     outputs: list[Slot]
     label: str
-
-
-@dataclass(eq=False, slots=True)
-class Work:
-    """The calls of one segment, in order."""
-
-    calls: list[Call] = field(default_factory=list)
 
 
 def constant(array: Array, permanent: bool = False) -> Slot:
