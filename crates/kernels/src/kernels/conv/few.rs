@@ -1,5 +1,6 @@
-//! The weight gradient of convolutions with few output channels: one vector holds them all, and what a
-//! tap reads is broadcast, so that nothing but the gradient is packed.
+//! The weight gradient of convolutions with few output channels, or few weights for each of them: one
+//! vector holds the channels, or a strip of them, and what a tap reads is broadcast, so that nothing but
+//! the gradient is packed.
 
 use super::outer::Job;
 use crate::error::Result;
@@ -18,9 +19,10 @@ const MOST_PARTS: usize = 4;
 /// Accumulators of one pass.
 const LARGEST: usize = 28;
 
-/// Whether the channels of a group fit one vector.
+/// Whether the channels of a group fit one vector, or one pass holds all weights of a channel.
 pub(super) fn fits<E: Real>(job: &Job<'_, E>) -> bool {
-    (FEWEST..=LANES).contains(&job.m)
+    let strips = job.m.next_multiple_of(LANES);
+    (FEWEST..=LANES).contains(&job.m) || job.n() <= LARGEST && 8 * job.m >= 7 * strips
 }
 
 /// Computes all weights on the pool.
@@ -33,20 +35,22 @@ pub(super) fn run<E: Real>(job: &Job<'_, E>, isa: Isa) -> Result<()> {
     // Each weight is a chain of its own, so no bit depends on how many parts there are.
     let wanted = parts_of(operations).min(num_threads()).min(MOST_PARTS);
     let parts = wanted.min(job.n().div_ceil(LARGEST / 2));
+    let strips = job.m.div_ceil(LANES);
     let shared = Shared::new(*job);
-    try_for_each(job.groups * parts, |part| {
+    try_for_each(job.groups * strips * parts, |part| {
         let job = shared.get();
-        let (group, part) = (part / parts, part % parts);
+        let (unit, part) = (part / parts, part % parts);
         let columns = (job.n() * part / parts, job.n() * (part + 1) / parts);
-        weights(&job, isa, group, columns)
+        weights(&job, isa, (unit / strips, unit % strips * LANES), columns)
     })
 }
 
-/// The weights of some columns (a tap of an input channel each) of one group.
+/// The weights of some columns (a tap of an input channel each) for the channels of one group from
+/// `start` on that one vector holds.
 fn weights<E: Real>(
     job: &Job<'_, E>,
     isa: Isa,
-    group: usize,
+    (group, start): (usize, usize),
     (first, end): (usize, usize),
 ) -> Result<()> {
     let room = |n: usize| Scratch::new("ConvGradWeight", n * size_of::<E>());
@@ -66,13 +70,14 @@ fn weights<E: Real>(
     let sums = sums.as_mut::<E>().as_mut_ptr();
     let copy = copy.as_mut::<E>().as_mut_ptr();
     let gradient = gradient.as_mut::<E>().as_mut_ptr();
-    dispatch_on(isa, Pass { job, group, channels: (c0, c1), n, offsets, copy, gradient, sums });
-    for j in 0..job.m {
+    let outputs = (start, (job.m - start).min(LANES));
+    let channels = (c0, c1);
+    dispatch_on(isa, Pass { job, group, outputs, channels, n, offsets, copy, gradient, sums });
+    for j in 0..outputs.1 {
+        let row = (group * job.m + start + j) * job.n() + first;
         for t in 0..n {
             // SAFETY: the weight of this channel and column, which this part alone writes.
-            unsafe {
-                *job.dw.add((group * job.m + j) * job.n() + first + t) = *sums.add(t * LANES + j);
-            }
+            unsafe { *job.dw.add(row + t) = *sums.add(t * LANES + j) };
         }
     }
     Ok(())
@@ -81,6 +86,8 @@ fn weights<E: Real>(
 struct Pass<'a, E> {
     job: &'a Job<'a, E>,
     group: usize,
+    /// The first output channel and their number.
+    outputs: (usize, usize),
     channels: (usize, usize),
     n: usize,
     offsets: &'a [u32],
@@ -119,13 +126,15 @@ impl<E: Real> WithSimd for Pass<'_, E> {
             unsafe {
                 let (c0, c1) = self.channels;
                 let source = job.image(image, self.group, c0, c1, self.copy);
-                let g = job.g.add((image * job.groups + self.group) * job.m * positions);
+                let (start, outputs) = self.outputs;
+                let unit = (image * job.groups + self.group) * job.m;
+                let g = job.g.add((unit + start) * positions);
                 for row in 0..depth * height {
                     let from = g.add(row * width);
                     let channel = |j: usize| from.add(j * positions);
                     // Eight elements follow each row but the last ones of the tensor.
                     let past = row * width + width + 8 <= positions;
-                    gather_columns(self.gradient, LANES, job.m, width, past, channel);
+                    gather_columns(self.gradient, LANES, outputs, width, past, channel);
                     let at = source.add((row / height * source_height + row % height) * pitch);
                     for pass in 0..passes {
                         let sums = self.sums.add(pass * each * LANES);

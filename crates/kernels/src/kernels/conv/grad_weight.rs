@@ -1,5 +1,7 @@
 //! ConvGradWeight: the gradient of a convolution with respect to its weights.
 
+use super::by_inputs;
+use super::few;
 use super::geometry::{Window, WindowAttributes, extended, forward_class};
 use super::outer::Job;
 use super::source::{Form, Layout};
@@ -91,6 +93,9 @@ impl GradWeight {
             x: x.as_ptr(),
             dw: out.as_mut_ptr(),
         };
+        if by_inputs::fits(&job) && !few::fits(&job) {
+            return by_inputs::run(&job, isa, sizes, window.strides);
+        }
         job.run(isa)
     }
 }

@@ -4,6 +4,7 @@
 
 use crate::kernel::Entry;
 
+mod by_inputs;
 mod channels;
 mod depthwise;
 mod engine;

@@ -351,6 +351,19 @@ fn weights_of_few_channels_have_the_chain_bits() {
     }
 }
 
+#[test]
+fn weights_of_many_channels_have_the_chain_bits() {
+    // Whole vectors of input channels, almost whole ones, and few weights for many output channels.
+    for (groups, inputs, outputs) in [(1, 16, 20), (2, 30, 33), (1, 70, 17), (2, 2, 32), (1, 1, 47)]
+    {
+        let case = plain(3, groups, inputs, outputs, 11);
+        case.check::<f32>();
+        Case { sizes: vec![20, 17], pads: vec![2, 0, 1, 2], ..case.clone() }.check::<f32>();
+        Case { strides: vec![2, 3], dilations: vec![2, 1], pads: vec![3; 4], ..case }
+            .check::<f64>();
+    }
+}
+
 /// Of the residues of a transposed convolution some have no outputs, and some have outputs without taps
 /// where the source has ended.
 #[test]

@@ -9,7 +9,7 @@ use crate::kernels::gemm::microkernel::Start;
 use crate::kernels::gemm::packing::PackedB;
 use crate::kernels::gemm::product::{Product, Right, try_for_each};
 use crate::scratch::Scratch;
-use crate::simd::{Simd, WithSimd, dispatch, isa};
+use crate::simd::{PlainLoop, Simd, WithSimd, dispatch, isa, vectorized_wide};
 
 /// Rows of a sequence from which the weights' gradients are computed transposed.
 const LONG: usize = 2048;
@@ -72,6 +72,30 @@ impl<E: Gate> WithSimd for Step<'_, E> {
         for row in 0..self.rows {
             // SAFETY: a row of the part.
             unsafe { self.row(s, row) };
+        }
+    }
+}
+
+/// The sums of rows, each a chain from +0.0.
+struct ColumnSums<'a, E> {
+    from: *const E,
+    rows: usize,
+    stride: usize,
+    to: &'a mut [E],
+}
+
+impl<E: Gate> PlainLoop for ColumnSums<'_, E> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        self.to.fill(E::default());
+        for row in 0..self.rows {
+            for j in 0..self.to.len() {
+                // SAFETY: every row has the sums' columns.
+                let x = unsafe { *self.from.add(row * self.stride + j) };
+                self.to[j] = self.to[j].plus(x);
+            }
         }
     }
 }
@@ -365,20 +389,15 @@ impl<E: Gate> Backward<'_, E> {
                 weights(states, hidden, last, hidden, to).run(op, isa())?;
             }
             if !gradients.b_ih.is_null() {
-                let sum = |from: *const E, count: usize, to: *mut E| {
-                    let sums = std::slice::from_raw_parts_mut(to, count);
-                    sums.fill(E::default());
-                    for row in 0..all {
-                        let row = from.add(row * self.blocks() * hidden);
-                        for (j, acc) in sums.iter_mut().enumerate() {
-                            *acc = acc.plus(*row.add(j));
-                        }
-                    }
+                let sum = |first: usize, count: usize, to: *mut E| {
+                    let from = dgates.add(first).cast_const();
+                    let to = std::slice::from_raw_parts_mut(to, count);
+                    vectorized_wide(ColumnSums { from, rows: all, stride: blocks as usize, to });
                 };
-                sum(dgates, columns, gradients.b_ih);
-                sum(dgates, first, gradients.b_hh);
+                sum(0, columns, gradients.b_ih);
+                std::ptr::copy_nonoverlapping(gradients.b_ih, gradients.b_hh, first);
                 if apart {
-                    sum(dgates.add(3 * hidden), hidden, gradients.b_hh.add(first));
+                    sum(3 * hidden, hidden, gradients.b_hh.add(first));
                 }
             }
         }
