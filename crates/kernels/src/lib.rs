@@ -27,6 +27,7 @@ pub mod error;
 pub mod kernel;
 mod kernels;
 pub mod math;
+mod once;
 pub mod parallel;
 pub mod planning;
 pub mod program;

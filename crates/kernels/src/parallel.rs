@@ -1,9 +1,10 @@
 //! A persistent pool. Work is split over outputs by a function of shape alone; which thread takes
 //! which part never changes a bit.
 
+use crate::once::SetOnce;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, OnceLock};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 mod placement;
@@ -97,14 +98,14 @@ pub fn set_num_threads(n: usize) {
     THREADS.store(n.max(1), Ordering::Relaxed);
 }
 
-/// Makes ready what a forked child must not find half made; starts no thread.
+/// Has forks noticed from now on; starts no thread.
 pub fn prepare() {
     pool();
 }
 
 fn pool() -> &'static Pool {
-    static POOL: OnceLock<Pool> = OnceLock::new();
-    POOL.get_or_init(|| {
+    static POOL: SetOnce<Pool> = SetOnce::new();
+    POOL.get_or_make(|| {
         #[cfg(unix)]
         // SAFETY: the handler only stores to an atomic, which is allowed between fork and exec.
         unsafe {

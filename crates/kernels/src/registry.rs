@@ -4,12 +4,13 @@ use crate::attributes::{Attribute, Attributes};
 use crate::error::{Error, Result};
 use crate::kernel::{Entry, Kernel};
 use crate::kernels;
+use crate::once::SetOnce;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 fn table() -> &'static HashMap<&'static str, &'static Entry> {
-    static TABLE: OnceLock<HashMap<&'static str, &'static Entry>> = OnceLock::new();
-    TABLE.get_or_init(|| {
+    static TABLE: SetOnce<HashMap<&'static str, &'static Entry>> = SetOnce::new();
+    TABLE.get_or_make(|| {
         let mut map = HashMap::new();
         for entry in kernels::FAMILIES.iter().copied().flatten() {
             let earlier = map.insert(entry.name, entry);

@@ -1,8 +1,9 @@
 //! The arenas that no run uses: as many are kept as runs were under way at once lately.
 
 use super::Instance;
+use crate::once::SetOnce;
 use crate::parallel::available_threads;
-use std::sync::{Mutex, MutexGuard, OnceLock, TryLockError};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
 /// How often a run asks for the arenas before it does without.
 const PATIENCE: usize = 1000;
@@ -47,8 +48,8 @@ impl Kept {
 
 /// Threads beyond the CPUs wait for each other anyway.
 fn most_kept() -> usize {
-    static CPUS: OnceLock<usize> = OnceLock::new();
-    *CPUS.get_or_init(available_threads)
+    static CPUS: SetOnce<usize> = SetOnce::new();
+    *CPUS.get_or_make(available_threads)
 }
 
 impl Idle {

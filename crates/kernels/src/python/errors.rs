@@ -19,14 +19,20 @@ fn class(py: Python<'_>, kind: ErrorKind) -> PyResult<Bound<'_, PyType>> {
         "UnsupportedError",
         "UsageError",
     ];
-    let all = CLASSES.get_or_try_init(py, || {
-        let module = py.import(MODULE)?;
-        let mut found = Vec::with_capacity(names.len());
-        for name in names {
-            found.push(module.getattr(name)?.cast_into::<PyType>()?.unbind());
+    let all = match CLASSES.get(py) {
+        Some(all) => all,
+        None => {
+            // Outside of the cell, as in `numpy`: an import runs Python code.
+            let module = py.import(MODULE)?;
+            let mut found = Vec::with_capacity(names.len());
+            for name in names {
+                found.push(module.getattr(name)?.cast_into::<PyType>()?.unbind());
+            }
+            let found =
+                found.try_into().map_err(|_| pyo3::exceptions::PyImportError::new_err(MODULE))?;
+            CLASSES.get_or_init(py, || found)
         }
-        found.try_into().map_err(|_| pyo3::exceptions::PyImportError::new_err(MODULE))
-    })?;
+    };
     let index = match kind {
         ErrorKind::Shape => 0,
         ErrorKind::Dtype => 1,

@@ -6,13 +6,14 @@ use crate::attributes::Attribute;
 use crate::compiled::{Function, Values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Kernel, Metas};
+use crate::once::SetOnce;
 use crate::python::array::PyArray;
 use crate::python::convert;
 use crate::python::errors::{raise, stash};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 enum Compute {
     Python(Py<PyAny>),
@@ -27,15 +28,34 @@ struct Entry {
     compute: Compute,
 }
 
-static TABLE: LazyLock<Mutex<HashMap<&'static str, Arc<Entry>>>> = LazyLock::new(Mutex::default);
+type Table = HashMap<&'static str, Arc<Entry>>;
+
+/// The rows, held by one thread at a time that has the interpreter too and keeps it: then no thread
+/// that forks leaves them locked in the child.
+fn table() -> MutexGuard<'static, Table> {
+    static TABLE: SetOnce<Mutex<Table>> = SetOnce::new();
+    TABLE.get_or_make(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn find(name: &str) -> Option<Arc<Entry>> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    table().get(name).cloned()
+}
+
+/// Adds a row unless the name has one.
+fn register(name: &str, entry: impl FnOnce(&'static str) -> Entry) -> bool {
+    let mut table = table();
+    if table.contains_key(name) {
+        return false;
+    }
+    // Kernels name themselves by a static text; a name is leaked once, when it is registered.
+    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
+    table.insert(name, Arc::new(entry(name)));
+    true
 }
 
 /// The names of all registered kernels.
 pub fn names() -> Vec<&'static str> {
-    TABLE.lock().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+    table().keys().copied().collect()
 }
 
 /// Registers a kernel; afterwards `Kernel(name, **attributes)` prepares it, and programs run it.
@@ -67,17 +87,10 @@ pub fn register_kernel(
         // SAFETY: the caller promises that a Function is at this address and stays there.
         Compute::Compiled(unsafe { std::mem::transmute::<usize, Function>(address) })
     };
-    let mut table = TABLE.lock().unwrap_or_else(PoisonError::into_inner);
-    if table.contains_key(name) {
-        return Err(raise(Error::usage(
-            OP,
-            "a name that is not registered yet",
-            format!("'{name}'"),
-        )));
+    if !register(name, |name| Entry { name, outputs, infer, compute }) {
+        let taken = Error::usage(OP, "a name that is not registered yet", format!("'{name}'"));
+        return Err(raise(taken));
     }
-    // Kernels name themselves by a static text; a name is leaked once, when it is registered.
-    let name: &'static str = Box::leak(name.to_owned().into_boxed_str());
-    table.insert(name, Arc::new(Entry { name, outputs, infer, compute }));
     Ok(())
 }
 

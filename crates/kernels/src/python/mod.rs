@@ -78,10 +78,9 @@ fn regenerated_table(py: Python<'_>, table: String) -> PyResult<String> {
 
 #[pymodule]
 fn _native(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    // What is made once is made now: a child that is forked while a thread makes it would wait for it.
+    // Before any thread can be in the middle of what a fork must wait for.
     crate::array::cache::watch_forks();
     crate::parallel::prepare();
-    let _ = (crate::registry::names(), crate::simd::isa());
     m.add_class::<array::PyArray>()?;
     m.add_class::<kernel::PyKernel>()?;
     m.add_class::<program::PyProgram>()?;

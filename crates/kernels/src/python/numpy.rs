@@ -24,18 +24,26 @@ fn name(dtype: DType) -> &'static str {
 /// NumPy, imported at the first use.
 pub(super) fn numpy(py: Python<'_>) -> PyResult<&Numpy> {
     static NUMPY: PyOnceLock<Numpy> = PyOnceLock::new();
-    NUMPY.get_or_try_init(py, || {
-        let module = py.import("numpy")?;
-        let dtypes = DType::ALL
-            .iter()
-            .map(|&d| Ok(module.getattr("dtype")?.call1((name(d),))?.unbind()))
-            .collect::<PyResult<_>>()?;
-        Ok(Numpy {
-            ndarray: module.getattr("ndarray")?.cast_into::<PyType>()?.unbind(),
-            asarray: module.getattr("asarray")?.unbind(),
-            memoryview: py.import("builtins")?.getattr("memoryview")?.unbind(),
-            dtypes,
-        })
+    if let Some(found) = NUMPY.get(py) {
+        return Ok(found);
+    }
+    // Outside of the cell: the import runs Python code, during which another thread may fork, and a
+    // child would wait for ever at a cell that is being set.
+    let found = look_up(py)?;
+    Ok(NUMPY.get_or_init(py, || found))
+}
+
+fn look_up(py: Python<'_>) -> PyResult<Numpy> {
+    let module = py.import("numpy")?;
+    let dtypes = DType::ALL
+        .iter()
+        .map(|&d| Ok(module.getattr("dtype")?.call1((name(d),))?.unbind()))
+        .collect::<PyResult<_>>()?;
+    Ok(Numpy {
+        ndarray: module.getattr("ndarray")?.cast_into::<PyType>()?.unbind(),
+        asarray: module.getattr("asarray")?.unbind(),
+        memoryview: py.import("builtins")?.getattr("memoryview")?.unbind(),
+        dtypes,
     })
 }
 

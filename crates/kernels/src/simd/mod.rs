@@ -10,7 +10,7 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use std::sync::OnceLock;
+use crate::once::SetOnce;
 
 /// Lanes of one vector.
 pub const LANES: usize = 16;
@@ -74,8 +74,8 @@ fn has(isa: Isa) -> bool {
 /// if the CPU has it.
 #[must_use]
 pub fn isa() -> Isa {
-    static ISA: OnceLock<Isa> = OnceLock::new();
-    *ISA.get_or_init(|| {
+    static ISA: SetOnce<Isa> = SetOnce::new();
+    *ISA.get_or_make(|| {
         let wanted = std::env::var("ONEMODEL_KERNELS_ISA").unwrap_or_default();
         let available = available();
         let named = available.iter().find(|isa| isa.name() == wanted);
@@ -117,8 +117,8 @@ pub fn dispatch_on<O: WithSimd>(wanted: Isa, op: O) -> O::Output {
 
 #[cfg(target_arch = "x86_64")]
 fn best() -> Isa {
-    static BEST: OnceLock<Isa> = OnceLock::new();
-    *BEST.get_or_init(|| available().last().copied().unwrap_or(Isa::Scalar))
+    static BEST: SetOnce<Isa> = SetOnce::new();
+    *BEST.get_or_make(|| available().last().copied().unwrap_or(Isa::Scalar))
 }
 
 /// A loop of plain Rust arithmetic that the compiler vectorises by itself: the bits do not depend on

@@ -15,9 +15,10 @@ use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
 use crate::kernels::gemm::half_precision::{is_half, through_f32};
 use crate::kernels::gemm::real::Real;
 use crate::kernels::gemm::relu_attribute;
+use crate::once::SetOnce;
 use crate::simd::{Isa, isa};
 use smallvec::smallvec;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Which way the weights are applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub(super) struct Conv {
 /// Constant weights in the forms that calls have asked for.
 struct Bound {
     weights: Weights,
-    transformed: OnceLock<Transformed>,
+    transformed: SetOnce<Transformed>,
 }
 
 fn group_of(attributes: &mut Attributes) -> Result<usize> {
@@ -121,7 +122,7 @@ impl Conv {
 
     #[cfg(test)]
     pub(super) fn made_fast(self, w: &Array) -> Self {
-        let bound = Bound { weights: self.weights(w), transformed: OnceLock::new() };
+        let bound = Bound { weights: self.weights(w), transformed: SetOnce::new() };
         Self { fast: true, bound: Some(Arc::new(bound)), ..self }
     }
 
@@ -285,11 +286,10 @@ impl Conv {
         }) else {
             return self.compute::<f32>(isa, x, w, bias, out, epilogue);
         };
-        if bound.transformed.get().is_none() {
-            let transformed = Transformed::new(op, isa, w)?;
-            let _ = bound.transformed.set(transformed);
-        }
-        let Some(weights) = bound.transformed.get() else { return Ok(()) };
+        let weights = match bound.transformed.get() {
+            Some(weights) => weights,
+            None => bound.transformed.set(Transformed::new(op, isa, w)?),
+        };
         let x = x.to_contiguous()?;
         let bias = bias.map(Array::to_contiguous).transpose()?;
         let convolution = Winograd {
@@ -376,7 +376,7 @@ impl Kernel for Conv {
             return Ok(None);
         }
         // The classes' taps, and so the packed weights, do not depend on the extents of inputs.
-        let bound = Bound { weights: self.weights(w), transformed: OnceLock::new() };
+        let bound = Bound { weights: self.weights(w), transformed: SetOnce::new() };
         Ok(Some(Arc::new(Self { bound: Some(Arc::new(bound)), ..self.clone() })))
     }
 }

@@ -7,9 +7,9 @@ use crate::kernels::gemm::matrix::Shared;
 use crate::kernels::gemm::packing::{RowPanels, panel_width};
 use crate::kernels::gemm::real::Real;
 use crate::kernels::gemm::transpose::gather_columns;
+use crate::once::SetOnce;
 use crate::parallel;
 use crate::simd::Isa;
-use std::sync::OnceLock;
 
 /// Where a weight is: element (group, destination channel, source channel, tap) of the tensor.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,8 @@ pub(crate) struct Weights {
     w: Array,
     strides: WeightStrides,
     channels: Channels,
-    rows: OnceLock<Packed>,
-    columns: OnceLock<Packed>,
+    rows: SetOnce<Packed>,
+    columns: SetOnce<Packed>,
 }
 
 /// One side of the weights.
@@ -66,7 +66,7 @@ const SPLIT_FROM: usize = 1 << 16;
 
 impl Weights {
     pub(crate) fn new(w: &Array, strides: WeightStrides, channels: Channels) -> Self {
-        let (rows, columns) = (OnceLock::new(), OnceLock::new());
+        let (rows, columns) = (SetOnce::new(), SetOnce::new());
         Self { w: w.clone(), strides, channels, rows, columns }
     }
 
@@ -86,7 +86,7 @@ impl Weights {
             return Ok(packed);
         }
         let packed = self.pack::<E>(operator, isa, side, classes)?;
-        Ok(slot.get_or_init(|| packed))
+        Ok(slot.set(packed))
     }
 
     fn pack<E: Real>(
