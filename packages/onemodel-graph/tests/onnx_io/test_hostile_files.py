@@ -218,3 +218,50 @@ def test_an_axis_outside_of_an_old_broadcast_is_refused(axis):
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 6)])
     with pytest.raises(OneModelError, match=r"'it'.*'axis' to be one of the 2 axes"):
         og.Session(proto.SerializeToString())
+
+
+HUGE = np.array(2**31)
+WRITTEN = {
+    "HannWindow": {"size": HUGE},
+    "DFT": {"x": np.ones((1, 4, 1), np.float32), "dft_length": np.array(2**15)},
+    "MelWeightMatrix": {
+        "num_mel_bins": HUGE, "dft_length": np.array(16), "sample_rate": np.array(8000),
+        "low": np.array(0.0, np.float32), "high": np.array(4000.0, np.float32),
+    },
+    "AffineGrid": {"theta": np.ones((1, 2, 3), np.float32), "size": np.array([1, 1, 2**31, 2])},
+    "Col2Im": {
+        "x": np.ones((1, 2**14, 1), np.float32), "image": np.array([128, 128]),
+        "block": np.array([128, 128]),
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("operator", WRITTEN)
+def test_constants_that_a_few_numbers_make_huge_are_refused(operator):
+    """They are written number by number while planning: gigabytes of a file of some bytes."""
+    constants = WRITTEN[operator]
+    proto = model([node(operator, list(constants), ["y"], name="it")], {}, ["y"], constants)
+    with pytest.raises(OneModelError, match=r"'it'.*expected at most 33554432 numbers, got"):
+        og.Session(proto.SerializeToString()).run()
+
+
+def test_neighbours_beyond_the_channels_are_not_added():
+    x = np.random.default_rng(0).standard_normal((2, 5, 3)).astype(np.float32)
+    alpha = 0.5
+
+    def normalised(size):
+        lrn = node("LRN", ["x"], ["y"], name="it", size=size, alpha=alpha * size, beta=0.5)
+        proto = model([lrn], {"x": (np.float32, x.shape)}, ["y"])
+        return og.Session(proto.SerializeToString()).run(x)[0]
+
+    want = x / np.sqrt(1 + alpha * np.square(x.astype(np.float64)).sum(1, keepdims=True))
+    # One rounding for each of ten operations.
+    np.testing.assert_allclose(normalised(2**31), want, rtol=1e-6)
+    np.testing.assert_array_equal(normalised(2**31), normalised(9))
+
+
+def test_neighbours_of_too_many_channels_are_refused():
+    lrn = node("LRN", ["x"], ["y"], name="it", size=2**31)
+    proto = model([lrn], {"x": (np.float32, (1, 5000, 1))}, ["y"])
+    with pytest.raises(OneModelError, match=r"'it'.*size 2147483648 covers more than 1024"):
+        og.Session(proto.SerializeToString()).run(np.ones((1, 5000, 1), np.float32))

@@ -20,6 +20,7 @@ from onemodel_kernels.ops.spec import (
     real,
     text,
 )
+from onemodel_kernels.ops.written import require_writable
 
 MINUS_INFINITY = float("-inf")
 
@@ -85,6 +86,7 @@ def _emit_fused(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
         scores = emit.emit("Add", scores, mask)
     if call["causal"]:
         length, total = emit.type(scores)[1][-2:]
+        require_writable("a mask of queries and keys", length, total)
         hidden = [[MINUS_INFINITY if j > i else 0.0 for j in range(total)] for i in range(length)]
         scores = emit.emit("Add", scores, emit.constant(hidden, dtype))
     return emit.emit("MatMul", emit.emit("Softmax", scores, axis=-1), v)

@@ -10,6 +10,7 @@ from onemodel_kernels.ops import extents
 from onemodel_kernels.ops.products import CHAIN
 from onemodel_kernels.ops.rules import operator
 from onemodel_kernels.ops.spec import Call, Emitter, Shape, TensorType, integer, integers, text
+from onemodel_kernels.ops.written import require_writable
 
 TAPS = CHAIN.replace("over k", "from the bias over (channel, kernel position)")
 
@@ -188,6 +189,7 @@ def _emit_col2im(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
         for i in range(n)
     )
     x = emit.emit("Reshape", inputs[0], shape=(batch * channels, taps, *grid), allowzero=1)
+    require_writable("blocks of columns", taps, taps)
     eye = [[1.0 if i == j else 0.0 for j in range(taps)] for i in range(taps)]
     w = emit.emit("Reshape", emit.constant(eye, dtype), shape=(taps, 1, *block))
     y = emit.emit("ConvTranspose", x, w, strides=strides, dilations=dilations, pads=pads)

@@ -184,19 +184,29 @@ def _lrn(call: Call) -> list[TensorType]:
     return same(call)
 
 
+MOST_NEIGHBOURS = 1 << 10
+"""Channels that are added one after the other."""
+
+
 def _emit_lrn(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     """x / (bias + alpha/size * sum of squares over neighbouring channels)^beta."""
     x = inputs[0]
     dtype, shape, size = call.dtype(), call.shape(), call["size"]
-    before = (size - 1) // 2
-    after = size - 1 - before
+    # Neighbours beyond the channels count for nothing.
+    reach = max(shape[1] - 1, 0)
+    before = min((size - 1) // 2, reach)
+    after = min(size - 1 - (size - 1) // 2, reach)
+    if before + after >= MOST_NEIGHBOURS:
+        raise AttributeValueError(
+            f"size {size} covers more than {MOST_NEIGHBOURS} of the {shape[1]} channels"
+        )
     rest = (0,) * (len(shape) - 2)
     padded = emit.emit(
         "Pad", emit.emit("Mul", x, x), pads=(0, before, *rest, 0, after, *rest), mode="constant"
     )
     parts = [
         emit.emit("Slice", padded, starts=(i,), ends=(i + shape[1],), axes=(1,), steps=(1,))
-        for i in range(size)
+        for i in range(before + after + 1)
     ]
     total = parts[0]
     for part in parts[1:]:

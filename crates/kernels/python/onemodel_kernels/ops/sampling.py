@@ -11,6 +11,7 @@ from onemodel_kernels.ops import extents
 from onemodel_kernels.ops.products import CHAIN
 from onemodel_kernels.ops.rules import operator
 from onemodel_kernels.ops.spec import Call, Emitter, TensorType, integer, integers, text
+from onemodel_kernels.ops.written import require_writable
 
 TAPS = "Weights from rounded steps; taps added in row-major order; exact."
 CUBIC = -0.75
@@ -202,6 +203,7 @@ def _emit_affine_grid(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     columns = []
     for axis in range(axes - 1, -1, -1):
         n = sizes[axis]
+        require_writable("a grid along an axis", n)
         if call["align_corners"]:
             marks = [-1.0 + 2.0 * i / (n - 1) if n > 1 else -1.0 for i in range(n)]
         else:
@@ -247,6 +249,7 @@ def _emit_deform(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     offset = emit.emit("Reshape", offset, shape=(batch, parts, taps, 2, points), allowzero=1)
     if mask is not None:
         mask = emit.emit("Reshape", mask, shape=(batch, parts, taps * points, 1), allowzero=1)
+    require_writable("positions of taps", taps, points)
     marks: tuple[list[list[float]], list[list[float]]] = ([], [])
     for i, j in product(range(kh), range(kw)):
         places = list(product(range(oh), range(ow)))

@@ -18,6 +18,7 @@ from onemodel_kernels.ops.spec import (
     integer,
     normalise_axis,
 )
+from onemodel_kernels.ops.written import require_writable
 
 TWO_PI = 6.283185307179586
 _WINDOWS = {
@@ -35,6 +36,7 @@ def _emit_window(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
     size = scalar_operand(call["size"])
     period = size if call["periodic"] else size - 1
     constant, first, second = _WINDOWS[call.operator]
+    require_writable("a window", size)
     steps = emit.constant([TWO_PI * i / period if period else 0.0 for i in range(size)], "float64")
     result = emit.emit("Mul", emit.emit("Cos", steps), emit.constant(first, "float64"))
     result = emit.emit("Add", result, emit.constant(constant, "float64"))
@@ -48,6 +50,7 @@ def fourier_matrices(
     emit: Emitter, length: int, bins: int, inverse: bool, dtype: str
 ) -> tuple[Any, Any]:
     """Cosine and (signed) sine matrices of ``length`` rows and ``bins`` columns."""
+    require_writable("a transform of samples and frequencies", length, bins)
     # Angles are reduced to one turn first, so that they are as exact for late samples as for early.
     angles = [[TWO_PI * ((i * k) % length) / length for k in range(bins)] for i in range(length)]
     steps = emit.constant(angles, "float64")
@@ -178,6 +181,7 @@ def _emit_stft(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
         imaginary = emit.emit("Squeeze", imaginary, axes=(2,))
     if len(emit.type(signal)[1]) == 3:
         signal = emit.emit("Squeeze", signal, axes=(2,))
+    require_writable("frames of samples", frames, length)
     picks = emit.constant([[f * step + i for i in range(length)] for f in range(frames)], "int64")
 
     def framed(part: Any) -> Any:
@@ -210,6 +214,7 @@ def _emit_mel(emit: Emitter, call: Call, inputs: Sequence[Any]) -> Any:
         )
     )
     rows = length // 2 + 1
+    require_writable("a matrix of frequencies and mel bins", rows, bins + 2)
     ends = emit.constant([1.0 + low / 700.0, 1.0 + high / 700.0], "float64")
     edges = emit.emit("Mul", emit.emit("Log10", ends), emit.constant(2595.0, "float64"))
     first, last = emit.emit("Split", edges, axis=0, split=(1, 1))
