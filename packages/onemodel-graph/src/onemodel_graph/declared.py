@@ -16,6 +16,7 @@ from onemodel_graph.ir import Graph, Model
 from onemodel_graph.loading import load
 from onemodel_kernels import Array
 from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.forking import new_in_child
 
 LEAST = 1 << 20
 """Replaced weights of fewer bytes than this are kept."""
@@ -37,7 +38,7 @@ class Declared:
         self.graph = load(source).graph
         self._released: frozenset[str] = frozenset()
         self._names = tuple(self.graph.initializers)
-        self._lock = threading.Lock()
+        self._lock = new_in_child(threading.Lock())
 
     def release(self, used: Collection[Array]) -> None:
         """Gives back the weights that are not among the arrays that a session goes on to use."""
