@@ -17,7 +17,7 @@ use crate::kernels::gemm::microkernel::{Start, TABLE_TAIL, span};
 use crate::kernels::gemm::packing::RowPanels;
 use crate::kernels::gemm::product::{parts_of, try_for_each};
 use crate::kernels::gemm::real::Real;
-use crate::parallel;
+use crate::parallel::{self, num_threads};
 use crate::scratch::Scratch;
 use crate::simd::{Isa, LANES, dispatch_on};
 
@@ -27,6 +27,10 @@ const SLACK: usize = 8 * LANES;
 const MANY_UNITS: usize = 8;
 /// How many times longer an operation of a depthwise convolution takes than one of a large product.
 const DEPTHWISE_WEIGHT: usize = 6;
+/// Elements of the copy that one band of rows reads, for the second-level cache.
+const BAND: usize = 1 << 17;
+/// Rows of a band, so that its neighbours copy little twice.
+const FEWEST_ROWS: usize = 4;
 /// Source elements from which on copying is worth a region.
 const COPY_SPLIT_FROM: usize = 1 << 14;
 
@@ -111,6 +115,10 @@ impl<E: Real> Convolution<'_, E> {
             self.sources,
             if by_channel { depthwise::form(self.source_step) } else { Form::NEIGHBOURS },
         )?;
+        let bands = if by_channel { Vec::new() } else { bands(self, &layout) };
+        if !bands.is_empty() {
+            return self.run_bands(isa, &layout, &bands);
+        }
         let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
         let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
         let side = if self.by_channels(isa, &layout) { Side::Columns } else { Side::Rows };
@@ -170,6 +178,59 @@ impl<E: Real> Convolution<'_, E> {
                 unsafe { this.compute(plan, unit, copy.get(), room, Some((part, unit_parts))) };
                 Ok(())
             })?;
+        }
+        Ok(())
+    }
+
+    /// Computes some rows of outputs after the other, each from a copy of the rows that it reads, so
+    /// that the copy stays in a cache.
+    fn run_bands(&self, isa: Isa, whole: &Layout, bands: &[Class]) -> Result<()> {
+        let side = if self.by_channels(isa, whole) { Side::Columns } else { Side::Rows };
+        let weights = self.weights.side::<E>(self.operator, isa, side, self.classes)?;
+        let units = self.images * self.groups;
+        let outputs = self.classes[0].tap_count() * self.classes[0].count.iter().product::<usize>();
+        let operations = 2 * self.destinations * self.sources * outputs;
+        let items = units * bands.len();
+        let parts = parts_of(operations.saturating_mul(units)).min(items);
+        let job = Shared::new((std::ptr::from_ref(self), std::ptr::from_ref(bands), weights));
+        try_for_each(parts, |part| {
+            let (this, bands, weights) = job.get();
+            // SAFETY: both outlive the region.
+            let (this, bands) = unsafe { (&*this, &*bands) };
+            for item in items * part / parts..items * (part + 1) / parts {
+                let (unit, band) = (item / bands.len(), item % bands.len());
+                let classes = std::slice::from_ref(&bands[band]);
+                let band = Convolution { classes, ..*this };
+                band.run_band(
+                    Plan { isa, layout: whole, weights, side, tables: std::ptr::null() },
+                    unit,
+                )?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Computes one unit of a convolution whose class names some rows of the outputs.
+    fn run_band(&self, plan: Plan<'_>, unit: usize) -> Result<()> {
+        let layout = Layout::new(
+            self.operator,
+            self.classes,
+            self.source_sizes,
+            self.source_step,
+            self.sources,
+            Form { in_place: false, ..Form::NEIGHBOURS },
+        )?;
+        let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
+        let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
+        let plan = Plan { layout: &layout, tables, ..plan };
+        let mut copy = Scratch::new(self.operator, self.copy_bytes(&layout))?;
+        let copy = copy.as_mut::<E>().as_mut_ptr();
+        let mut room = self.room(&plan)?;
+        let room = room.addresses();
+        // SAFETY: bands are disjoint outputs; the scratch memory has the named sizes.
+        unsafe {
+            self.copy_source(&layout, unit, copy, 0, self.sources);
+            self.compute(&plan, unit, copy, room, None);
         }
         Ok(())
     }
@@ -392,6 +453,32 @@ impl<E: Real> Convolution<'_, E> {
             }
         }
     }
+}
+
+/// The rows of outputs that one copy of about [`BAND`] elements serves, as classes of their own; none
+/// where one copy serves all of them.
+fn bands<E>(convolution: &Convolution<'_, E>, layout: &Layout) -> Vec<Class> {
+    let [class] = convolution.classes else { return Vec::new() };
+    let [depth, height, _] = class.count;
+    let copied = layout.channel * convolution.sources;
+    let rows = (BAND / (copied / height.max(1)).max(1)).max(FEWEST_ROWS);
+    if layout.in_place || depth != 1 || layout.extents[0] != 1 || 2 * rows > height {
+        return Vec::new();
+    }
+    // As many for each thread: a band is a chain's outputs whole, so no bit depends on them.
+    let count = height.div_ceil(rows).next_multiple_of(num_threads().min(height / FEWEST_ROWS));
+    (0..count)
+        .map(|i| {
+            let (from, until) = (height * i / count, height * (i + 1) / count);
+            let mut band = class.clone();
+            band.first[1] += from * class.step[1];
+            band.count[1] = until - from;
+            for (_, shift) in &mut band.taps[1] {
+                *shift += (from * convolution.source_step[1]) as isize;
+            }
+            band
+        })
+        .collect()
 }
 
 /// A range of each of two axes.

@@ -364,6 +364,15 @@ fn weights_of_many_channels_have_the_chain_bits() {
     }
 }
 
+#[test]
+fn bands_of_rows_have_the_chain_bits() {
+    let case = Case { sizes: vec![151, 97], ..plain(2, 1, 24, 5, 1) };
+    case.check::<f32>();
+    let wide = Case { sizes: vec![203, 120], pads: vec![2, 0, 1, 2], ..case.clone() };
+    Case { strides: vec![2, 1], dilations: vec![3, 2], ..wide.clone() }.check::<f32>();
+    Case { groups: 2, outputs: 2, ..wide }.check::<f64>();
+}
+
 /// Of the residues of a transposed convolution some have no outputs, and some have outputs without taps
 /// where the source has ended.
 #[test]
