@@ -1,6 +1,9 @@
 //! FusedAttention beside MatMul, Mul, Softmax and MatMul on the same views of (N, L, heads, D):
 //! `cargo bench --bench attention -- [threads]`.
 
+mod measuring;
+
+use measuring::{random, seconds, threads};
 use onemodel_kernels::array::Array;
 use onemodel_kernels::attributes::Attribute;
 use onemodel_kernels::kernel::{Kernel, call};
@@ -10,18 +13,6 @@ use onemodel_kernels::simd::isa;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
-
-fn random(shape: &[usize], seed: u32) -> Array {
-    let mut state = seed;
-    let data: Vec<f32> = (0..shape.iter().product())
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect();
-    Array::from_slice(shape, &data).expect("small enough")
-}
 
 fn kernel(name: &str, attributes: &[(&str, i64)]) -> Arc<dyn Kernel> {
     let values: BTreeMap<String, Attribute> =
@@ -32,14 +23,6 @@ fn kernel(name: &str, attributes: &[(&str, i64)]) -> Arc<dyn Kernel> {
 fn one(kernel: &dyn Kernel, inputs: &[&Array]) -> Array {
     let inputs: Vec<Option<&Array>> = inputs.iter().map(|x| Some(*x)).collect();
     call(kernel, &inputs).expect("fitting inputs").remove(0)
-}
-
-fn seconds(repeat: usize, mut f: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    for _ in 0..repeat {
-        f();
-    }
-    start.elapsed().as_secs_f64() / repeat as f64
 }
 
 /// Name, batch, heads, queries, keys, features, and whether queries see earlier keys only.
@@ -58,7 +41,7 @@ const SHAPES: &[Shape] = &[
 ];
 
 fn main() {
-    let threads: usize = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
+    let threads = threads();
     set_num_threads(threads);
     println!("{} threads {threads}", isa().name());
     let (product, scaled, softmax, added) = (

@@ -1,6 +1,9 @@
 //! Convolutions of 3 by 3 taps by the chain and as `fast` allows, with constant weights:
 //! `cargo bench --bench convolutions -- [threads]`.
 
+mod measuring;
+
+use measuring::{random, seconds, threads};
 use onemodel_kernels::array::Array;
 use onemodel_kernels::attributes::Attribute;
 use onemodel_kernels::kernel::{Kernel, call};
@@ -10,18 +13,6 @@ use onemodel_kernels::simd::isa;
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
-
-fn random(shape: &[usize], seed: u32) -> Array {
-    let mut state = seed;
-    let data: Vec<f32> = (0..shape.iter().product())
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect();
-    Array::from_slice(shape, &data).expect("small enough")
-}
 
 /// The network, channels in and out, rows and columns.
 const SHAPES: &[(&str, usize, usize, usize, usize)] = &[
@@ -54,7 +45,7 @@ fn bound(fast: i64, w: &Array) -> Arc<dyn Kernel> {
 }
 
 fn main() {
-    let threads: usize = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
+    let threads = threads();
     set_num_threads(threads);
     println!("{} threads {threads}", isa().name());
     for &(net, inputs, outputs, rows, columns) in SHAPES {
@@ -66,11 +57,11 @@ fn main() {
         let mut best = [f64::MAX; 2];
         for _ in 0..6 {
             for (kernel, best) in kernels.iter().zip(&mut best) {
-                let start = Instant::now();
-                for _ in 0..repeat {
-                    black_box(call(&**kernel, &[Some(&x), Some(&w), Some(&b)]).expect("a result"));
-                }
-                *best = best.min(start.elapsed().as_secs_f64() / repeat as f64);
+                let inputs = [Some(&x), Some(&w), Some(&b)];
+                let time = seconds(repeat, || {
+                    black_box(call(&**kernel, &inputs).expect("a result"));
+                });
+                *best = best.min(time);
             }
         }
         println!(

@@ -1,6 +1,9 @@
 //! GFLOP/s of products and convolutions beside the FMA peak of the same run:
 //! `cargo bench --bench products -- [threads]`.
 
+mod measuring;
+
+use measuring::{random, seconds, threads};
 use onemodel_kernels::array::Array;
 use onemodel_kernels::attributes::Attribute;
 use onemodel_kernels::kernel::{Kernel, call};
@@ -10,7 +13,6 @@ use onemodel_kernels::simd::{Simd, WithSimd, dispatch, isa};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::sync::Arc;
-use std::time::Instant;
 
 struct Peak {
     rounds: usize,
@@ -38,34 +40,17 @@ impl WithSimd for Peak {
     }
 }
 
-fn seconds(mut f: impl FnMut()) -> f64 {
-    let start = Instant::now();
-    f();
-    start.elapsed().as_secs_f64()
-}
-
 /// GFLOP/s of one thread.
 fn peak() -> f64 {
     let rounds = 400_000;
     let best = (0..5)
         .map(|_| {
-            seconds(|| {
+            seconds(1, || {
                 black_box(dispatch(Peak { rounds, factor: black_box(0.7) }));
             })
         })
         .fold(f64::MAX, f64::min);
     rounds as f64 * 12.0 * 32.0 / best / 1e9
-}
-
-fn random(shape: &[usize]) -> Array {
-    let mut state = 1u32;
-    let data: Vec<f32> = (0..shape.iter().product())
-        .map(|_| {
-            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-        })
-        .collect();
-    Array::from_slice(shape, &data).expect("small enough")
 }
 
 fn kernel(name: &str, attributes: &[(&str, &[i64])]) -> Arc<dyn Kernel> {
@@ -84,12 +69,10 @@ fn measure(kernel: &dyn Kernel, inputs: &[Option<&Array>], operations: f64) -> f
     let repeat = ((4e9 / operations) as usize).clamp(1, 4000);
     let mut best = f64::MAX;
     for _ in 0..4 {
-        let t = seconds(|| {
-            for _ in 0..repeat {
-                black_box(call(kernel, inputs).expect("fitting inputs"));
-            }
+        let t = seconds(repeat, || {
+            black_box(call(kernel, inputs).expect("fitting inputs"));
         });
-        best = best.min(t / repeat as f64);
+        best = best.min(t);
     }
     best
 }
@@ -107,7 +90,7 @@ fn report(label: &str, kernel: &dyn Kernel, inputs: &[Option<&Array>], operation
 }
 
 fn main() {
-    let threads: usize = std::env::args().find_map(|a| a.parse().ok()).unwrap_or(1);
+    let threads = threads();
     let filter =
         std::env::args().skip(1).find(|a| a.parse::<usize>().is_err() && !a.starts_with('-'));
     let wanted = |name: &str| filter.as_deref().is_none_or(|f| name.contains(f));
@@ -132,7 +115,7 @@ fn main() {
         (4, 4, 4),
     ];
     for &(m, n, k) in products {
-        let (a, b, w) = (random(&[m, k]), random(&[k, n]), random(&[n, k]));
+        let (a, b, w) = (random(&[m, k], 1), random(&[k, n], 1), random(&[n, k], 1));
         let operations = 2.0 * m as f64 * n as f64 * k as f64;
         if wanted("MatMul") {
             let label = format!("MatMul {m}x{n}x{k}");
@@ -147,7 +130,7 @@ fn main() {
         for (a, b) in [([12, 128, 32], [12, 32, 128]), ([12, 128, 128], [12, 128, 32])] {
             let operations = 2.0 * (a[0] * a[1] * a[2] * b[2]) as f64;
             let label = format!("batched {a:?} {b:?}");
-            let (a, b) = (random(&a), random(&b));
+            let (a, b) = (random(&a, 1), random(&b, 1));
             report(&label, &*kernel("MatMul", &[]), &[Some(&a), Some(&b)], operations, peak);
         }
     }
