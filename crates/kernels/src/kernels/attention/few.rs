@@ -1,7 +1,8 @@
 //! A block of few queries, one after the other: the vectors' lanes are keys until the values are added
 //! up. Each operation on a score, and the order of the sums, is that of the other blocks.
 
-use super::block::{Block, KEYS, ROWS, Weights};
+use super::block::{Block, KEYS, ROWS};
+use super::values::Weights;
 use crate::kernels::gemm::matrix::Matrix;
 use crate::kernels::gemm::packing::pack_panel;
 use crate::math::exp_of_nonpositive;

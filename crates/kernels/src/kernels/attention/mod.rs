@@ -12,6 +12,8 @@ mod block;
 mod few;
 #[cfg(test)]
 mod tests;
+mod values;
+mod workspace;
 
 use crate::array::{Array, Dims, Meta, Strides, broadcast};
 use crate::attributes::Attributes;
@@ -21,9 +23,11 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::gemm::matrix::{Matrix, Shared};
 use crate::kernels::gemm::product::{parts_of, try_for_each};
 use crate::simd::{Isa, isa};
-use block::{Head, ROWS, Sizes, Workspace};
+use block::ROWS;
+
 use smallvec::smallvec;
 use std::sync::Arc;
+use workspace::{Head, Sizes, Workspace};
 
 const NAME: &str = "FusedAttention";
 
