@@ -37,6 +37,11 @@ macro_rules! integer {
 }
 integer!(u8, u16, u32, u64, i8, i16, i32, i64);
 
+/// `x < 0 ? 0 : x`.
+pub(crate) fn relu_all<T: Integer + PartialOrd>(values: &mut [T]) {
+    values.iter_mut().filter(|y| **y < T::default()).for_each(|y| *y = T::default());
+}
+
 /// Adds the product of a (m by k) and b (k by n) to the contiguous rows of c.
 ///
 /// # Safety

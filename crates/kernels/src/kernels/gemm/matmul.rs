@@ -1,19 +1,19 @@
 //! MatMul: numpy's `a @ b`.
 
-use super::integer::multiply;
+use super::integer::{Integer, multiply, relu_all};
 use super::matrix::{Matrix, Shared};
 use super::microkernel::Start;
 use super::packing::PackedB;
-use super::product::{Product, Right, is_narrow, parts_of, try_for_each};
+use super::product::{Product, Right, parts_of, try_for_each};
 use super::real::Real;
-use super::{Bound, for_integer, half_precision, numeric, relu_attribute};
+use super::typed::{Operands, Packed, Typed, bind_right};
+use super::{Bound, numeric, relu_attribute};
 use crate::array::{Array, Dims, Meta, Strides, broadcast};
 use crate::attributes::Attributes;
-use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
-use crate::simd::{Isa, isa};
+use crate::simd::Isa;
 use smallvec::smallvec;
 use std::sync::Arc;
 
@@ -29,6 +29,7 @@ pub(super) fn build(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
 
 /// `y[…, i, j] = Σ a[…, i, k] b[…, k, j]`: a chain from +0.0 over k ascending. Leading axes broadcast;
 /// a vector counts as a row on the left and as a column on the right, and its axis is dropped.
+#[derive(Clone)]
 struct MatMul {
     relu: bool,
     bound: Option<Arc<Bound>>,
@@ -86,6 +87,36 @@ fn leading(shape: &[usize]) -> &[usize] {
     &shape[..shape.len().saturating_sub(2)]
 }
 
+impl Typed for MatMul {
+    const NAME: &'static str = NAME;
+
+    fn bound(&self) -> Option<&Bound> {
+        self.bound.as_deref()
+    }
+
+    /// The last axis of a product with a vector holds its rows.
+    fn takes_steps(&self, right: &Array) -> bool {
+        !self.relu && right.rank() != 1
+    }
+
+    fn real<E: Packed>(
+        &self,
+        isa: Isa,
+        operands: &Operands<'_>,
+        epilogue: Option<Tail<'_, E>>,
+    ) -> Result<()> {
+        let Operands { left, right, out, .. } = *operands;
+        let packed = self.bound().and_then(E::of);
+        multiply_real(isa, left, right, out, packed, self.relu, epilogue)
+    }
+
+    fn integers<T: Integer + PartialOrd>(&self, operands: &Operands<'_>) -> Result<()> {
+        let Operands { left, right, out, .. } = *operands;
+        multiply_integers::<T>(left, right, out, self.relu);
+        Ok(())
+    }
+}
+
 impl Kernel for MatMul {
     fn name(&self) -> &'static str {
         NAME
@@ -122,25 +153,7 @@ impl Kernel for MatMul {
     }
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
-        let (Some(a), Some(b)) = (inputs[0], inputs[1]) else { return Ok(()) };
-        let out = &outputs[0];
-        match (out.dtype(), self.bound.as_deref()) {
-            (DType::F32, Some(Bound::F32(packed))) => {
-                multiply_real(isa(), a, b, out, Some(packed), self.relu, None)
-            }
-            (DType::F64, Some(Bound::F64(packed))) => {
-                multiply_real(isa(), a, b, out, Some(packed), self.relu, None)
-            }
-            (DType::F32, _) => multiply_real::<f32>(isa(), a, b, out, None, self.relu, None),
-            (DType::F64, _) => multiply_real::<f64>(isa(), a, b, out, None, self.relu, None),
-            (dtype, _) if half_precision::is_half(dtype) => {
-                half_precision::through_f32(NAME, inputs, out, |i, o| self.run(i, o))
-            }
-            (dtype, _) => {
-                for_integer!(dtype, T => multiply_integers::<T>(a, b, out, self.relu));
-                Ok(())
-            }
-        }
+        self.of_any_dtype(inputs, &outputs[0])
     }
 
     fn channel_axis(&self) -> Option<ChannelAxis> {
@@ -153,49 +166,13 @@ impl Kernel for MatMul {
         out: &Array,
         epilogue: &Epilogue<'_>,
     ) -> Option<Result<()>> {
-        let (a, b) = (inputs[0]?, inputs[1]?);
-        let n = out.shape().last().copied().unwrap_or(1);
-        // The last axis of a product with a vector holds its rows.
-        if self.relu || b.rank() == 1 || is_narrow(out.size() / n.max(1), n) {
-            return None;
-        }
-        let packed = self.bound.as_deref().and_then(Bound::single);
-        Some(multiply_real::<f32>(isa(), a, b, out, packed, false, Some(epilogue.split().tail())))
+        self.with_steps(inputs, out, epilogue)
     }
 
     fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
-        let Some(Some(b)) = constants.get(1) else { return Ok(None) };
-        if b.rank() != 2 {
-            return Ok(None);
-        }
-        let bound = bind_right(NAME, b, false)?;
-        Ok(bound.map(|b| Arc::new(Self { relu: self.relu, bound: Some(b) }) as Arc<dyn Kernel>))
+        let bound = bind_right(Self::NAME, constants, false)?;
+        Ok(bound.map(|b| Arc::new(Self { bound: Some(b), ..self.clone() }) as Arc<dyn Kernel>))
     }
-}
-
-/// Packs a matrix (transposed first when asked) as a right operand; `None` for other dtypes.
-pub(super) fn bind_right(
-    operator: &str,
-    b: &Array,
-    transposed: bool,
-) -> Result<Option<Arc<Bound>>> {
-    fn pack<E: Real>(operator: &str, b: &Array, transposed: bool) -> Result<PackedB<E>> {
-        let (shape, strides) = (b.shape(), b.strides());
-        let matrix = Matrix::new(b.as_ptr::<E>(), strides[0], strides[1]);
-        // SAFETY: the array's own extents.
-        unsafe {
-            if transposed {
-                PackedB::new(operator, isa(), matrix.transposed(), shape[1], shape[0])
-            } else {
-                PackedB::new(operator, isa(), matrix, shape[0], shape[1])
-            }
-        }
-    }
-    Ok(match b.dtype() {
-        DType::F32 => Some(Arc::new(Bound::F32(pack(operator, b, transposed)?))),
-        DType::F64 => Some(Arc::new(Bound::F64(pack(operator, b, transposed)?))),
-        _ => None,
-    })
 }
 
 /// The product of two arrays of floats into a contiguous one.
@@ -254,12 +231,7 @@ pub(super) fn multiply_real<E: Real>(
     try_for_each(parts, |part| (count * part / parts..count * (part + 1) / parts).try_for_each(one))
 }
 
-fn multiply_integers<T: super::integer::Integer + PartialOrd>(
-    a: &Array,
-    b: &Array,
-    out: &Array,
-    relu: bool,
-) {
+fn multiply_integers<T: Integer + PartialOrd>(a: &Array, b: &Array, out: &Array, relu: bool) {
     // SAFETY: an output of the running kernel.
     let c = unsafe { out.as_mut_slice::<T>() };
     c.fill(T::default());
@@ -284,8 +256,6 @@ fn multiply_integers<T: super::integer::Integer + PartialOrd>(
         }
     }
     if relu {
-        for y in c.iter_mut().filter(|y| **y < T::default()) {
-            *y = T::default();
-        }
+        relu_all(c);
     }
 }

@@ -6,9 +6,10 @@
 
 use crate::kernel::Entry;
 
-mod fused;
+mod general;
 pub(crate) mod half_precision;
 mod integer;
+mod linear;
 mod matmul;
 pub(crate) mod matrix;
 pub(crate) mod microkernel;
@@ -18,11 +19,12 @@ pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod tests;
 pub(crate) mod transpose;
+mod typed;
 
 pub(crate) const KERNELS: &[Entry] = &[
     Entry { name: "MatMul", build: matmul::build },
-    Entry { name: "Gemm", build: fused::build_gemm },
-    Entry { name: "Linear", build: fused::build_linear },
+    Entry { name: "Gemm", build: general::build },
+    Entry { name: "Linear", build: linear::build },
 ];
 
 use crate::attributes::Attributes;
@@ -39,13 +41,6 @@ pub(crate) fn relu_attribute(attributes: &mut Attributes) -> Result<bool> {
 pub(crate) enum Bound {
     F32(PackedB<f32>),
     F64(PackedB<f64>),
-}
-
-impl Bound {
-    /// The operand when it is of f32.
-    fn single(&self) -> Option<&PackedB<f32>> {
-        if let Self::F32(packed) = self { Some(packed) } else { None }
-    }
 }
 
 fn numeric(operator: &str, dtype: DType) -> Result<()> {
