@@ -215,6 +215,31 @@ pub(crate) enum Term {
     RoundedSquare,
 }
 
+/// Compiles the expression for each kind of term, so that no loop inside it tests which one it is.
+macro_rules! for_term {
+    ($term:expr, |$kind:ident| $body:expr) => {
+        match $term {
+            $crate::kernels::lanes::Term::Value => {
+                let $kind = $crate::kernels::lanes::Term::Value;
+                $body
+            }
+            $crate::kernels::lanes::Term::Magnitude => {
+                let $kind = $crate::kernels::lanes::Term::Magnitude;
+                $body
+            }
+            $crate::kernels::lanes::Term::Deviation(mean) => {
+                let $kind = $crate::kernels::lanes::Term::Deviation(mean);
+                $body
+            }
+            $crate::kernels::lanes::Term::RoundedSquare => {
+                let $kind = $crate::kernels::lanes::Term::RoundedSquare;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use for_term;
+
 #[inline(always)]
 pub(crate) fn add_term<T: Lane, S: Simd>(s: S, term: Term, acc: S::D, x: T::V<S>) -> S::D {
     match term {
@@ -282,6 +307,19 @@ pub(crate) fn tree(mut lanes: [f64; LANES]) -> f64 {
     lanes[0]
 }
 
+/// The same over 16 vectors, for each of their lanes.
+#[inline(always)]
+pub(crate) fn tree_of_vectors<S: Simd>(s: S, mut lanes: [S::D; LANES]) -> S::D {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = s.add_d(lanes[l], lanes[l + width]);
+        }
+        width /= 2;
+    }
+    lanes[0]
+}
+
 /// One piece of a row.
 pub(crate) struct Piece<'a, T> {
     pub term: Term,
@@ -293,17 +331,11 @@ impl<T: Lane> WithSimd for Piece<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        // One loop for each kind, without a test inside.
         let (lanes, x, n) = (self.lanes, self.x.as_ptr(), self.x.len());
         // SAFETY: a slice of `n`.
         unsafe {
             let acc = s.load_d(lanes.as_ptr());
-            let acc = match self.term {
-                Term::Value => add_terms(s, Term::Value, acc, x, n),
-                Term::Magnitude => add_terms(s, Term::Magnitude, acc, x, n),
-                Term::Deviation(mean) => add_terms(s, Term::Deviation(mean), acc, x, n),
-                Term::RoundedSquare => add_terms(s, Term::RoundedSquare, acc, x, n),
-            };
+            let acc = for_term!(self.term, |term| add_terms(s, term, acc, x, n));
             s.store_d(lanes.as_mut_ptr(), acc);
         }
     }
@@ -325,14 +357,7 @@ impl<T: Lane> WithSimd for NeighbouringRows<'_, T> {
             let x = &self.x[i * self.count..][..self.count];
             let (p, n) = (x.as_ptr(), x.len());
             // SAFETY: a slice of `n`.
-            *sum = unsafe {
-                match self.term {
-                    Term::Value => row_sum(s, Term::Value, p, n),
-                    Term::Magnitude => row_sum(s, Term::Magnitude, p, n),
-                    Term::Deviation(mean) => row_sum(s, Term::Deviation(mean), p, n),
-                    Term::RoundedSquare => row_sum(s, Term::RoundedSquare, p, n),
-                }
-            };
+            *sum = unsafe { for_term!(self.term, |term| row_sum(s, term, p, n)) };
         }
     }
 }

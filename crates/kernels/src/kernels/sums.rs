@@ -4,7 +4,9 @@
 use crate::array::Array;
 use crate::kernels::blocks::{Slot, Source};
 use crate::kernels::fold::{Rows, Store, Tiles};
-use crate::kernels::lanes::{Lane, NeighbouringRows, Piece, Term, add_term, for_lanes, tree};
+use crate::kernels::lanes::{
+    Lane, NeighbouringRows, Piece, Term, add_term, for_lanes, for_term, tree, tree_of_vectors,
+};
 use crate::parallel;
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use std::mem::MaybeUninit;
@@ -83,20 +85,15 @@ fn columns<T: Lane>(
         let mut sums = [0.0; TILE];
         if rows.count <= LANES {
             steps.batches(|offsets| dispatch(Few { term, base, offsets, n, sums: &mut sums }));
-            for sum in &mut sums[..n] {
-                *sum = finish(*sum, count);
-            }
-            // SAFETY: each output is stored by one part.
-            unsafe { Store::store_all(&sums[..n], out, first) };
-            return;
+        } else {
+            let mut lanes = [const { MaybeUninit::uninit() }; LANES * TILE];
+            let mut begun = false;
+            steps.batches(|offsets| {
+                dispatch(Columns { term, base, offsets, n, begun, lanes: &mut lanes });
+                begun = true;
+            });
+            dispatch(Tree { lanes: &lanes, n, sums: &mut sums });
         }
-        let mut lanes = [const { MaybeUninit::uninit() }; LANES * TILE];
-        let mut begun = false;
-        steps.batches(|offsets| {
-            dispatch(Columns { term, base, offsets, n, begun, lanes: &mut lanes });
-            begun = true;
-        });
-        dispatch(Tree { lanes: &lanes, n, sums: &mut sums });
         for sum in &mut sums[..n] {
             *sum = finish(*sum, count);
         }
@@ -122,12 +119,7 @@ impl<T: Lane> WithSimd for Columns<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match self.term {
-            Term::Value => self.add(s, Term::Value),
-            Term::Magnitude => self.add(s, Term::Magnitude),
-            Term::Deviation(mean) => self.add(s, Term::Deviation(mean)),
-            Term::RoundedSquare => self.add(s, Term::RoundedSquare),
-        }
+        for_term!(self.term, |term| self.add(s, term));
     }
 }
 
@@ -197,12 +189,7 @@ impl<T: Lane> WithSimd for Few<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match self.term {
-            Term::Value => self.add(s, Term::Value),
-            Term::Magnitude => self.add(s, Term::Magnitude),
-            Term::Deviation(mean) => self.add(s, Term::Deviation(mean)),
-            Term::RoundedSquare => self.add(s, Term::RoundedSquare),
-        }
+        for_term!(self.term, |term| self.add(s, term));
     }
 }
 
@@ -218,15 +205,9 @@ impl<T: Lane> Few<'_, T> {
                 let x = unsafe { T::get(s, self.base.offset(self.offsets[row]).add(i), count) };
                 lanes[row] = add_term::<T, S>(s, term, zero, x);
             }
-            let mut width = LANES / 2;
-            while width > 0 {
-                for l in 0..width {
-                    lanes[l] = s.add_d(lanes[l], lanes[l + width]);
-                }
-                width /= 2;
-            }
+            let sum = tree_of_vectors(s, lanes);
             // SAFETY: a tile is a multiple of 16.
-            unsafe { s.store_d(self.sums.as_mut_ptr().add(i), lanes[0]) };
+            unsafe { s.store_d(self.sums.as_mut_ptr().add(i), sum) };
         });
     }
 }
@@ -249,15 +230,9 @@ impl WithSimd for Tree<'_> {
                 // SAFETY: 16 outputs of the lane, written before; a tile is a multiple of 16.
                 *lane = unsafe { s.load_d(self.lanes.as_ptr().add(l * TILE + i).cast()) };
             }
-            let mut width = LANES / 2;
-            while width > 0 {
-                for l in 0..width {
-                    lanes[l] = s.add_d(lanes[l], lanes[l + width]);
-                }
-                width /= 2;
-            }
+            let sum = tree_of_vectors(s, lanes);
             // SAFETY: as above.
-            unsafe { s.store_d(self.sums.as_mut_ptr().add(i), lanes[0]) };
+            unsafe { s.store_d(self.sums.as_mut_ptr().add(i), sum) };
             i += LANES;
         }
     }
