@@ -1,9 +1,10 @@
 //! f32 maxima of windows that all lie inside the plane: sixteen outputs of a row at a time, read where
 //! they lie.
 
+use super::best::{Maxima, Places};
 use super::planes::Planes;
-use super::windows::replaces;
 use crate::error::Result;
+use crate::kernels::lanes::Lane;
 use crate::scratch::Scratch;
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use smallvec::SmallVec;
@@ -118,26 +119,14 @@ impl Tile<'_> {
     }
 
     #[inline(always)]
-    unsafe fn store<S: Simd>(&self, s: S, best: S::F) {
-        // SAFETY: the caller's `n` outputs.
-        unsafe {
-            if self.n == LANES { s.store(self.y, best) } else { s.store_n(self.y, self.n, best) }
-        }
-    }
-
-    #[inline(always)]
     unsafe fn maxima<S: Simd, const STEP: usize>(&self, s: S) {
-        let mut best = s.splat(f32::NEG_INFINITY);
-        let mut missing = s.mask_first(0);
-        // SAFETY: the caller's vectors.
+        let mut maxima = Maxima::new(s);
+        // SAFETY: the caller's vectors and `n` outputs.
         unsafe {
             for &tap in self.taps {
-                let value = self.load::<S, STEP>(s, tap);
-                missing = s.mask_or(missing, s.is_nan(value));
-                // A NaN leaves the best so far.
-                best = s.at_least(best, value);
+                maxima.take(s, self.load::<S, STEP>(s, tap));
             }
-            self.store(s, s.select(missing, s.splat(f32::NAN), best));
+            f32::put(s, self.y, self.n, maxima.found(s));
         }
     }
 
@@ -151,22 +140,20 @@ impl Tile<'_> {
         base: i64,
         indices: *mut i64,
     ) {
-        let mut found = [0i32; LANES];
+        let mut starts = [0i32; LANES];
         for l in 0..LANES {
-            found[l] = (first + l * STEP) as i32;
+            starts[l] = (first + l * STEP) as i32;
         }
-        // SAFETY: the caller's vectors and `n` indices, and arrays of 16.
+        // SAFETY: the caller's vectors, `n` outputs and `n` indices, and an array of 16.
         unsafe {
-            let start = s.load_i(found.as_ptr());
-            let (mut best, mut place) = (s.splat(f32::NEG_INFINITY), start);
+            let start = s.load_i(starts.as_ptr());
+            let mut places = Places::new(s, start);
             for &tap in self.taps {
-                let value = self.load::<S, STEP>(s, tap);
-                let take = replaces(s, value, best);
-                best = s.select(take, value, best);
-                place = s.select_i(take, s.add_i(start, s.splat_i(tap as i32)), place);
+                let place = s.add_i(start, s.splat_i(tap as i32));
+                places.take(s, self.load::<S, STEP>(s, tap), place);
             }
-            self.store(s, best);
-            s.store_i(found.as_mut_ptr(), place);
+            f32::put(s, self.y, self.n, places.best);
+            let found = places.found(s);
             if self.n == LANES {
                 for l in 0..LANES {
                     *indices.add(l) = base + i64::from(found[l]);

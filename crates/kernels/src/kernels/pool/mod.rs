@@ -5,6 +5,7 @@
 use crate::kernel::Entry;
 
 mod average;
+mod best;
 mod global;
 mod inside;
 mod max;

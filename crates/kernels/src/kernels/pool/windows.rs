@@ -5,6 +5,7 @@
 //! together, so that one tap of neighbouring outputs is one vector. Padding holds what changes no
 //! result: +0.0 for a sum that starts from +0.0, -inf for a maximum.
 
+use super::best::{Maxima, Places};
 use super::planes::Planes;
 use crate::error::Result;
 use crate::kernels::lanes::{Lane, for_lanes};
@@ -206,29 +207,17 @@ unsafe fn means<S: Simd>(
     }
 }
 
-/// Which lanes of `value` replace `best`: greater ones, and a NaN unless there is one.
-#[inline(always)]
-pub(super) fn replaces<S: Simd>(s: S, value: S::F, best: S::F) -> S::M {
-    let first = s.mask_and(s.is_nan(value), s.mask_not(s.is_nan(best)));
-    s.mask_or(s.lt(best, value), first)
-}
-
 #[inline(always)]
 unsafe fn maxima<S: Simd>(s: S, layout: &Layout, from: *const f32, y: *mut f32, n: usize) {
     let mut w = 0;
     while w < n {
-        let mut best = s.splat(f32::NEG_INFINITY);
-        let mut missing = s.mask_first(0);
+        let mut maxima = Maxima::new(s);
         // SAFETY: whole vectors of the copy, and at most `n` outputs.
         unsafe {
             for tap in &layout.taps {
-                let value = s.load(from.add(tap.offset + w));
-                missing = s.mask_or(missing, s.is_nan(value));
-                // A NaN leaves the best so far.
-                best = s.at_least(best, value);
+                maxima.take(s, s.load(from.add(tap.offset + w)));
             }
-            let best = s.select(missing, s.splat(f32::NAN), best);
-            f32::put(s, y.add(w), LANES.min(n - w), best);
+            f32::put(s, y.add(w), LANES.min(n - w), maxima.found(s));
         }
         w += LANES;
     }
@@ -265,20 +254,16 @@ unsafe fn places<S: Simd>(
                 first[l] = (i * p.sizes[2] + j) as i32;
             }
         }
-        let mut best = s.splat(f32::NEG_INFINITY);
-        let mut found = [0i32; LANES];
         // SAFETY: whole vectors of the copy, `count` outputs, and arrays of 16.
         unsafe {
             let start = s.add_i(s.load_i(steps.as_ptr()), s.splat_i(corner + w as i32 * stride));
-            let mut place = s.load_i(first.as_ptr());
+            let mut places = Places::new(s, s.load_i(first.as_ptr()));
             for tap in &layout.taps {
-                let value = s.load(from.add(tap.offset + w));
-                let take = replaces(s, value, best);
-                best = s.select(take, value, best);
-                place = s.select_i(take, s.add_i(start, s.splat_i(tap.place)), place);
+                let place = s.add_i(start, s.splat_i(tap.place));
+                places.take(s, s.load(from.add(tap.offset + w)), place);
             }
-            f32::put(s, y.add(w), count, best);
-            s.store_i(found.as_mut_ptr(), place);
+            f32::put(s, y.add(w), count, places.best);
+            let found = places.found(s);
             for l in 0..count {
                 let place = i64::from(found[l]);
                 *indices.add(w + l) = if place < 0 { -1 } else { base + place };
