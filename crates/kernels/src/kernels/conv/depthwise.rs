@@ -201,7 +201,7 @@ impl<E: Real> Tile<E> {
                 let x = self.from.add(*table.add(tap) as usize);
                 for r in 0..R {
                     let x = Self::load::<S, BY>(s, x.add(BY * r * self.pitch));
-                    acc[r] = E::fma(s, x, w, acc[r]);
+                    acc[r] = E::v_fma(s, x, w, acc[r]);
                 }
             }
             self.store::<S, R>(s, acc);
@@ -231,7 +231,7 @@ impl<E: Real> Tile<E> {
                         for r in 0..R {
                             if $i >= BY * r && $i - BY * r < 3 {
                                 for j in 0..3 {
-                                    acc[r] = E::fma(s, x[j], w[3 * ($i - BY * r) + j], acc[r]);
+                                    acc[r] = E::v_fma(s, x[j], w[3 * ($i - BY * r) + j], acc[r]);
                                 }
                             }
                         }
@@ -250,7 +250,7 @@ impl<E: Real> Tile<E> {
                 // SAFETY: the tile's channel.
                 let [mean, factor, offset] = unsafe { finish.channel(s, affine, 0) };
                 for r in 0..R {
-                    acc[r] = E::fma(s, E::v_minus(s, acc[r], mean), factor, offset);
+                    acc[r] = E::v_fma(s, E::v_sub(s, acc[r], mean), factor, offset);
                 }
             }
             if let Some(distance) = finish.residual {
@@ -260,7 +260,7 @@ impl<E: Real> Tile<E> {
                         // SAFETY: the other input has elements where the outputs are.
                         let other =
                             unsafe { E::load_n(s, from.wrapping_add(r * self.width), self.n) };
-                        acc[r] = E::v_plus(s, acc[r], other);
+                        acc[r] = E::v_add(s, acc[r], other);
                     }
                 }
             }

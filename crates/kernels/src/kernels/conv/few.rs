@@ -174,7 +174,7 @@ impl<E: Real> Pass<'_, E> {
             for k in 0..self.job.output[2] {
                 let g = E::load(s, self.gradient.add(k * LANES));
                 for t in 0..T {
-                    acc[t] = E::fma(s, E::splat(s, *from[t].add(k)), g, acc[t]);
+                    acc[t] = E::v_fma(s, E::splat(s, *from[t].add(k)), g, acc[t]);
                 }
             }
             for t in 0..T {

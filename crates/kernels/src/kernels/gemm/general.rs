@@ -83,7 +83,7 @@ impl Typed for Gemm {
                 (stride, 0) if beta == one => Start::Rows { ptr, stride },
                 (stride, 1) if beta == one => Start::Load { ptr, stride },
                 _ => {
-                    for_each_of(c, out, |from: E, to| *to = E::scaled(beta, from));
+                    for_each_of(c, out, |from: E, to| *to = E::mul(beta, from));
                     Start::Load { ptr: y, stride: n as isize }
                 }
             };
@@ -110,12 +110,12 @@ impl Typed for Gemm {
             // SAFETY: the output of the running kernel.
             let values = unsafe { out.as_mut_slice::<E>() };
             for value in values.iter_mut() {
-                *value = E::scaled(alpha, *value);
+                *value = E::mul(alpha, *value);
             }
             if let Some(c) = c {
                 for_each_of(c, out, |from: E, to| {
-                    let term = if beta == one { from } else { E::scaled(beta, from) };
-                    *to = E::plus(*to, term);
+                    let term = if beta == one { from } else { E::mul(beta, from) };
+                    *to = E::add(*to, term);
                 });
             }
             if self.relu {

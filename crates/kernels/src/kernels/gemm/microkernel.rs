@@ -161,7 +161,7 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
             for r in 0..MR {
                 let w = E::splat(s, *a.add(r));
                 for v in 0..V {
-                    acc[r][v] = E::fma(s, w, x[v], acc[r][v]);
+                    acc[r][v] = E::v_fma(s, w, x[v], acc[r][v]);
                 }
             }
             if MODE != A_BY_TABLE {
@@ -194,7 +194,7 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
                     let (m, f) = (E::splat(s, *mean.add(r)), E::splat(s, *factor.add(r)));
                     let o = E::splat(s, *offset.add(r));
                     for v in 0..V {
-                        acc[r][v] = E::fma(s, E::v_minus(s, acc[r][v], m), f, o);
+                        acc[r][v] = E::v_fma(s, E::v_sub(s, acc[r][v], m), f, o);
                     }
                 }
             }
@@ -203,7 +203,7 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
                 for r in 0..MR {
                     let row = from.wrapping_offset(r as isize * t.c_stride);
                     for v in 0..V {
-                        acc[r][v] = E::v_plus(s, acc[r][v], E::load(s, row.add(v * LANES)));
+                        acc[r][v] = E::v_add(s, acc[r][v], E::load(s, row.add(v * LANES)));
                     }
                 }
             }
@@ -328,13 +328,13 @@ impl<E: Real> Finish<E> {
         n: usize,
     ) -> E::V<S> {
         if self.affine.is_some() {
-            x = E::fma(s, E::v_minus(s, x, mean), factor, offset);
+            x = E::v_fma(s, E::v_sub(s, x, mean), factor, offset);
         }
         if let Some(distance) = self.residual {
             let p = to.wrapping_offset(distance).cast_const();
             // SAFETY: the caller's promise.
             let other = unsafe { if n == LANES { E::load(s, p) } else { E::load_n(s, p, n) } };
-            x = E::v_plus(s, x, other);
+            x = E::v_add(s, x, other);
         }
         if let Some([low, high]) = self.clip {
             x = E::v_clip(s, x, low, high);

@@ -58,10 +58,7 @@ struct FoldPool {
 
 /// f32 or f64 as pools use them.
 pub(super) trait Float: crate::kernels::gemm::real::Real {
-    fn add(self, other: Self) -> Self;
     fn over(self, count: usize) -> Self;
-    fn absolute(self) -> Self;
-    fn times(self, other: Self) -> Self;
     fn root(self, p: u32) -> Self;
 }
 
@@ -69,20 +66,8 @@ macro_rules! float {
     ($($t:ty),*) => {
         $(impl Float for $t {
             #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self + other
-            }
-            #[inline(always)]
             fn over(self, count: usize) -> Self {
                 self / count as Self
-            }
-            #[inline(always)]
-            fn absolute(self) -> Self {
-                self.abs()
-            }
-            #[inline(always)]
-            fn times(self, other: Self) -> Self {
-                self * other
             }
             fn root(self, p: u32) -> Self {
                 let mut x = self;
@@ -165,8 +150,8 @@ fn add_tap<T: Float>(fold: Fold, x: &[T], y: &mut [T], stride: usize) {
         }
         Fold::Norm { p } => {
             for (y, &x) in y.iter_mut().zip(x.iter().step_by(stride)) {
-                let x = x.absolute();
-                let power = (1..p).fold(x, |power, _| power.times(x));
+                let x = x.abs();
+                let power = (1..p).fold(x, |power, _| power.mul(x));
                 *y = T::add(*y, power);
             }
         }

@@ -2,53 +2,17 @@
 
 use crate::kernels::gemm::real::Real;
 use crate::math;
-use crate::simd::{LANES, Simd};
+use crate::simd::Simd;
 
-/// f32 or f64 with the operations of a recurrent step; each is one rounding, the functions are
-/// those of [`crate::math`].
+/// f32 or f64 with the functions of a recurrent step, which are those of [`crate::math`].
 pub(super) trait Gate: Real {
-    fn add<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
-    fn sub<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
-    fn mul<S: Simd>(s: S, a: Self::V<S>, b: Self::V<S>) -> Self::V<S>;
     fn sigmoid<S: Simd>(s: S, x: Self::V<S>) -> Self::V<S>;
     fn tanh<S: Simd>(s: S, x: Self::V<S>) -> Self::V<S>;
     /// Each lane through an f64 function, rounded once.
     fn map<S: Simd>(s: S, x: Self::V<S>, f: impl Fn(f64) -> f64) -> Self::V<S>;
-
-    /// The first `n` of 16 elements.
-    ///
-    /// # Safety
-    /// They exist.
-    #[inline(always)]
-    unsafe fn part<S: Simd>(s: S, p: *const Self, n: usize) -> Self::V<S> {
-        // SAFETY: the caller's promise.
-        unsafe { if n >= LANES { Self::load(s, p) } else { Self::load_n(s, p, n) } }
-    }
-
-    /// Stores the first `n` of 16 elements.
-    ///
-    /// # Safety
-    /// They exist.
-    #[inline(always)]
-    unsafe fn put<S: Simd>(s: S, p: *mut Self, n: usize, v: Self::V<S>) {
-        // SAFETY: the caller's promise.
-        unsafe { if n >= LANES { Self::store(s, p, v) } else { Self::store_n(s, p, n, v) } }
-    }
 }
 
 impl Gate for f32 {
-    #[inline(always)]
-    fn add<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
-        s.add(a, b)
-    }
-    #[inline(always)]
-    fn sub<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
-        s.sub(a, b)
-    }
-    #[inline(always)]
-    fn mul<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
-        s.mul(a, b)
-    }
     #[inline(always)]
     fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
         math::sigmoid(s, x)
@@ -64,18 +28,6 @@ impl Gate for f32 {
 }
 
 impl Gate for f64 {
-    #[inline(always)]
-    fn add<S: Simd>(s: S, a: S::D, b: S::D) -> S::D {
-        s.add_d(a, b)
-    }
-    #[inline(always)]
-    fn sub<S: Simd>(s: S, a: S::D, b: S::D) -> S::D {
-        s.sub_d(a, b)
-    }
-    #[inline(always)]
-    fn mul<S: Simd>(s: S, a: S::D, b: S::D) -> S::D {
-        s.mul_d(a, b)
-    }
     #[inline(always)]
     fn sigmoid<S: Simd>(s: S, x: S::D) -> S::D {
         Self::map(s, x, |x| Activation::Sigmoid.scalar(x))

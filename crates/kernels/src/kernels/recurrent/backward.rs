@@ -94,7 +94,7 @@ impl<E: Gate> PlainLoop for ColumnSums<'_, E> {
             for j in 0..self.to.len() {
                 // SAFETY: every row has the sums' columns.
                 let x = unsafe { *self.from.add(row * self.stride + j) };
-                self.to[j] = self.to[j].plus(x);
+                self.to[j] = self.to[j].add(x);
             }
         }
     }

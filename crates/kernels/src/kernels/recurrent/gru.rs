@@ -44,8 +44,8 @@ impl<E: Gate> Columns<E> for Forward<E> {
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {
             let product = self.product.add(row.number * self.product_row);
-            let gate = |at: usize| E::part(s, gates.add(at), count);
-            let old = E::part(s, h.add(j), count);
+            let gate = |at: usize| E::get(s, gates.add(at), count);
+            let old = E::get(s, h.add(j), count);
             let (mut r_value, mut z_value, mut n_value) = (gate(r), gate(z), gate(2 * n + j));
             if self.phase != Phase::Update {
                 r_value = of_gates.apply::<E, S>(s, clip::<E, S>(s, r_value, self.clip));
@@ -53,16 +53,16 @@ impl<E: Gate> Columns<E> for Forward<E> {
             }
             if self.phase == Phase::Reset {
                 E::put(s, gates.add(z), count, z_value);
-                E::put(s, product.add(j), count, E::mul(s, r_value, old));
+                E::put(s, product.add(j), count, E::v_mul(s, r_value, old));
                 return;
             }
             if self.phase == Phase::Whole {
-                n_value = E::fma(s, r_value, E::part(s, product.add(j), count), n_value);
+                n_value = E::v_fma(s, r_value, E::get(s, product.add(j), count), n_value);
             }
             let n_value = of_n.apply::<E, S>(s, clip::<E, S>(s, n_value, self.clip));
             let one = E::splat(s, E::from_f64(1.0));
-            let fresh = E::mul(s, E::sub(s, one, z_value), n_value);
-            let new = E::fma(s, z_value, old, fresh);
+            let fresh = E::v_mul(s, E::v_sub(s, one, z_value), n_value);
+            let new = E::v_fma(s, z_value, old, fresh);
             E::put(s, h.add(j), count, new);
             E::put(s, row.y.add(j), count, new);
             if rows.keep {
@@ -101,27 +101,27 @@ impl<E: Gate> BackStep<E> {
             let count = (n - j).min(LANES);
             // SAFETY: columns `j..j + count` of one row of each operand.
             unsafe {
-                let gate = |block: usize| E::part(s, self.saved.add(block * n + j), count);
+                let gate = |block: usize| E::get(s, self.saved.add(block * n + j), count);
                 let (r, z, new, p) = (gate(0), gate(1), gate(2), gate(3));
-                let mut e = E::part(s, self.dh.add(j), count);
+                let mut e = E::get(s, self.dh.add(j), count);
                 if !self.dy.is_null() {
-                    e = E::add(s, E::part(s, self.dy.add(j), count), e);
+                    e = E::v_add(s, E::get(s, self.dy.add(j), count), e);
                 }
                 let before = if self.h_before.is_null() {
                     E::splat(s, E::default())
                 } else {
-                    E::part(s, self.h_before.add(j), count)
+                    E::get(s, self.h_before.add(j), count)
                 };
-                let bell = |v: E::V<S>| E::mul(s, v, E::sub(s, one, v));
-                let slope = E::sub(s, one, E::mul(s, new, new));
-                let dn = E::mul(s, E::mul(s, e, E::sub(s, one, z)), slope);
-                let dr = E::mul(s, E::mul(s, dn, p), bell(r));
-                let dz = E::mul(s, E::mul(s, e, E::sub(s, before, new)), bell(z));
-                let dp = E::mul(s, dn, r);
+                let bell = |v: E::V<S>| E::v_mul(s, v, E::v_sub(s, one, v));
+                let slope = E::v_sub(s, one, E::v_mul(s, new, new));
+                let dn = E::v_mul(s, E::v_mul(s, e, E::v_sub(s, one, z)), slope);
+                let dr = E::v_mul(s, E::v_mul(s, dn, p), bell(r));
+                let dz = E::v_mul(s, E::v_mul(s, e, E::v_sub(s, before, new)), bell(z));
+                let dp = E::v_mul(s, dn, r);
                 for (block, value) in [dr, dz, dn, dp].into_iter().enumerate() {
                     E::put(s, self.dgates.add(block * n + j), count, value);
                 }
-                E::put(s, self.direct.add(j), count, E::mul(s, e, z));
+                E::put(s, self.direct.add(j), count, E::v_mul(s, e, z));
             }
             j += LANES;
         }

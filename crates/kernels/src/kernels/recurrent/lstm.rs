@@ -28,24 +28,24 @@ impl<E: Gate> Columns<E> for Forward<E> {
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {
             let c = self.c.add(row.number * n);
-            let old = E::part(s, c.add(j), count);
+            let old = E::get(s, c.add(j), count);
             let peep = |v: E::V<S>, which: usize, c: E::V<S>| {
                 if self.peephole.is_null() {
                     return v;
                 }
-                E::fma(s, E::part(s, self.peephole.add(which * n + j), count), c, v)
+                E::v_fma(s, E::get(s, self.peephole.add(which * n + j), count), c, v)
             };
-            let gate = |at: usize| E::part(s, gates.add(at), count);
+            let gate = |at: usize| E::get(s, gates.add(at), count);
             let i_value = clip::<E, S>(s, peep(gate(i), 0, old), self.clip);
             let i_value = of_gates.apply::<E, S>(s, i_value);
             let f_value = clip::<E, S>(s, peep(gate(f), 2, old), self.clip);
             let f_value = of_gates.apply::<E, S>(s, f_value);
             let g_value = of_g.apply::<E, S>(s, clip::<E, S>(s, gate(g), self.clip));
-            let new = E::fma(s, f_value, old, E::mul(s, i_value, g_value));
+            let new = E::v_fma(s, f_value, old, E::v_mul(s, i_value, g_value));
             let o_value = clip::<E, S>(s, peep(gate(o), 1, new), self.clip);
             let o_value = of_gates.apply::<E, S>(s, o_value);
             let squashed = of_c.apply::<E, S>(s, new);
-            let out = E::mul(s, o_value, squashed);
+            let out = E::v_mul(s, o_value, squashed);
             E::put(s, c.add(j), count, new);
             E::put(s, row.h.add(j), count, out);
             E::put(s, row.y.add(j), count, out);
@@ -86,29 +86,29 @@ impl<E: Gate> BackStep<E> {
             let count = (n - j).min(LANES);
             // SAFETY: columns `j..j + count` of one row of each operand.
             unsafe {
-                let gate = |block: usize| E::part(s, self.saved.add(block * n + j), count);
+                let gate = |block: usize| E::get(s, self.saved.add(block * n + j), count);
                 let (i, f, g, o) = (gate(0), gate(1), gate(2), gate(3));
                 let t = E::tanh(s, gate(4));
-                let mut e = E::part(s, self.dh.add(j), count);
+                let mut e = E::get(s, self.dh.add(j), count);
                 if !self.dy.is_null() {
-                    e = E::add(s, E::part(s, self.dy.add(j), count), e);
+                    e = E::v_add(s, E::get(s, self.dy.add(j), count), e);
                 }
-                let slope = E::sub(s, one, E::mul(s, t, t));
-                let k = E::fma(s, E::mul(s, e, o), slope, E::part(s, self.dc.add(j), count));
+                let slope = E::v_sub(s, one, E::v_mul(s, t, t));
+                let k = E::v_fma(s, E::v_mul(s, e, o), slope, E::get(s, self.dc.add(j), count));
                 let before = if self.c_before.is_null() {
                     E::splat(s, E::default())
                 } else {
-                    E::part(s, self.c_before.add(j), count)
+                    E::get(s, self.c_before.add(j), count)
                 };
-                let bell = |v: E::V<S>| E::mul(s, v, E::sub(s, one, v));
-                let di = E::mul(s, E::mul(s, k, g), bell(i));
-                let df = E::mul(s, E::mul(s, k, before), bell(f));
-                let dg = E::mul(s, E::mul(s, k, i), E::sub(s, one, E::mul(s, g, g)));
-                let d_o = E::mul(s, E::mul(s, e, t), bell(o));
+                let bell = |v: E::V<S>| E::v_mul(s, v, E::v_sub(s, one, v));
+                let di = E::v_mul(s, E::v_mul(s, k, g), bell(i));
+                let df = E::v_mul(s, E::v_mul(s, k, before), bell(f));
+                let dg = E::v_mul(s, E::v_mul(s, k, i), E::v_sub(s, one, E::v_mul(s, g, g)));
+                let d_o = E::v_mul(s, E::v_mul(s, e, t), bell(o));
                 for (block, value) in [di, df, dg, d_o].into_iter().enumerate() {
                     E::put(s, self.dgates.add(block * n + j), count, value);
                 }
-                E::put(s, self.dc.add(j), count, E::mul(s, k, f));
+                E::put(s, self.dc.add(j), count, E::v_mul(s, k, f));
             }
             j += LANES;
         }

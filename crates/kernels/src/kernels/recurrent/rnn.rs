@@ -16,7 +16,7 @@ impl<E: Gate> Columns<E> for Forward {
     unsafe fn columns<S: Simd>(self, s: S, rows: &Rows<E>, row: Row<E>, j: usize, count: usize) {
         // SAFETY: columns `j..j + count` of one row of each operand.
         unsafe {
-            let v = clip::<E, S>(s, E::part(s, row.gates.add(j), count), self.clip);
+            let v = clip::<E, S>(s, E::get(s, row.gates.add(j), count), self.clip);
             let new = self.function.apply::<E, S>(s, v);
             E::put(s, row.h.add(j), count, new);
             E::put(s, row.y.add(j), count, new);
@@ -48,10 +48,10 @@ impl<E: Gate> BackStep<E> {
             let count = (self.hidden - j).min(LANES);
             // SAFETY: columns `j..j + count` of one row of each operand.
             unsafe {
-                let h = E::part(s, self.saved.add(j), count);
-                let mut e = E::part(s, self.dh.add(j), count);
+                let h = E::get(s, self.saved.add(j), count);
+                let mut e = E::get(s, self.dh.add(j), count);
                 if !self.dy.is_null() {
-                    e = E::add(s, E::part(s, self.dy.add(j), count), e);
+                    e = E::v_add(s, E::get(s, self.dy.add(j), count), e);
                 }
                 if self.relu {
                     E::put(s, self.dgates.add(j), count, e);
@@ -61,8 +61,8 @@ impl<E: Gate> BackStep<E> {
                         }
                     }
                 } else {
-                    let slope = E::sub(s, one, E::mul(s, h, h));
-                    E::put(s, self.dgates.add(j), count, E::mul(s, e, slope));
+                    let slope = E::v_sub(s, one, E::v_mul(s, h, h));
+                    E::put(s, self.dgates.add(j), count, E::v_mul(s, e, slope));
                 }
             }
             j += LANES;

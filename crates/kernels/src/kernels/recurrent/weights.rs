@@ -61,7 +61,7 @@ impl<E: Gate> Weights<E> {
         if let Some((b_ih, b_hh)) = p.bias {
             let (b_ih, b_hh) = (b_ih.as_slice::<E>(), b_hh.as_slice::<E>());
             bias = (0..columns)
-                .map(|j| if apart && j >= continued { b_ih[j] } else { b_ih[j].plus(b_hh[j]) })
+                .map(|j| if apart && j >= continued { b_ih[j] } else { b_ih[j].add(b_hh[j]) })
                 .collect();
             if apart {
                 bias_n = b_hh[continued..].to_vec();

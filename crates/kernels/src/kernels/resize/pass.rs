@@ -47,7 +47,7 @@ impl<E: Real> WithSimd for Rows<'_, E> {
                     for (&at, &w) in index.iter().zip(weights) {
                         let p = base.add(at * self.inner + j);
                         let v = if n == LANES { E::load(s, p) } else { E::load_n(s, p, n) };
-                        acc = E::fma(s, E::splat(s, w), v, acc);
+                        acc = E::v_fma(s, E::splat(s, w), v, acc);
                     }
                     if n == LANES {
                         E::store(s, out.add(j), acc);
