@@ -275,6 +275,8 @@ impl<E: Real> Tiles<'_, E> {
                 b: plan.inputs.add(at * plan.extent * plan.width + plan.taps[tap] + v * LANES),
                 step: 0,
                 table: plan.table.as_ptr().add(k0),
+                ahead: std::ptr::null(),
+                ahead_step: 0,
                 panel: 0,
                 start: if first { Start::Zero } else { Start::Load { ptr: c, stride } },
                 c,

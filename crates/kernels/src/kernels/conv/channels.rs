@@ -64,8 +64,9 @@ impl<E: Real> WithSimd for ChannelTiles<'_, E> {
                 loop {
                     let steps = (self.steps - k0).min(block);
                     for index in first..end {
+                        let slot = (index - first, end - first);
                         // SAFETY: the tile and the vectors belong to this part.
-                        unsafe { self.one(s, index, index - first, v, wide, k0, steps) };
+                        unsafe { self.one(s, index, slot, v, wide, k0, steps) };
                     }
                     k0 += steps;
                     if k0 == self.steps {
@@ -85,7 +86,7 @@ impl<E: Real> ChannelTiles<'_, E> {
         &self,
         s: S,
         index: usize,
-        slot: usize,
+        (slot, tiles): (usize, usize),
         v: usize,
         wide: usize,
         k0: usize,
@@ -104,7 +105,9 @@ impl<E: Real> ChannelTiles<'_, E> {
         unsafe {
             let part = self.accumulators.add(slot * E::accumulators(S::ISA) * LANES);
             let inside = v % width * LANES;
-            let from = (v / width * self.steps + k0) * width * LANES + inside;
+            let step = width * LANES;
+            let from = (v / width * self.steps + k0) * step + inside;
+            let each = step.div_ceil(tiles);
             let start = if k0 > 0 {
                 Start::Load { ptr: part.cast_const(), stride: stride as isize }
             } else {
@@ -121,8 +124,11 @@ impl<E: Real> ChannelTiles<'_, E> {
                 k: steps,
                 a: self.source.add(position),
                 b: self.weights.add(from),
-                step: (width * LANES) as isize,
+                step: step as isize,
                 table: self.table.add(k0),
+                // The block of weights that follows comes while the tiles of this one are computed.
+                ahead: self.weights.wrapping_add(from + step * steps + each * slot * steps),
+                ahead_step: each as isize,
                 panel: (self.steps * width * LANES) as isize,
                 start,
                 c: part,

@@ -93,6 +93,8 @@ impl<E: Real> Tiles<'_, E> {
                 b: self.source.add(position),
                 step: 0,
                 table: self.table,
+                ahead: std::ptr::null(),
+                ahead_step: 0,
                 panel: 0,
                 start: self.start.at(row, 0),
                 c: self.destination,

@@ -53,6 +53,10 @@ pub(crate) struct Tile<E> {
     pub(crate) b: *const E,
     pub(crate) step: isize,
     pub(crate) table: *const u32,
+    /// In [`A_BY_TABLE`], memory that is asked for while the tile is computed: at each step the line
+    /// `ahead_step` elements further on.
+    pub(crate) ahead: *const E,
+    pub(crate) ahead_step: isize,
     /// Distance between panels when the tile spans several.
     pub(crate) panel: isize,
     pub(crate) start: Start<E>,
@@ -133,6 +137,7 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
         }
         let mut a = t.a;
         let mut b = t.b;
+        let mut ahead = t.ahead;
         for k in 0..t.k {
             // The table ends with AHEAD repeats, so that looking ahead stays inside it.
             let row = if MODE == B_BY_TABLE {
@@ -147,6 +152,8 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
             };
             if MODE == A_BY_TABLE {
                 prefetch(t.a.wrapping_add(*t.table.add(k + AHEAD) as usize));
+                prefetch(ahead);
+                ahead = ahead.wrapping_offset(t.ahead_step);
                 a = t.a.add(*t.table.add(k) as usize);
             }
             let mut x = [E::splat(s, E::default()); V];

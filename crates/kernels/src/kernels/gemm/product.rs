@@ -169,6 +169,8 @@ impl<E: Real> Block<'_, E> {
                 b,
                 step,
                 table: std::ptr::null(),
+                ahead: std::ptr::null(),
+                ahead_step: 0,
                 panel: self.panel,
                 start: if k0 == 0 {
                     self.start.at(row, column)

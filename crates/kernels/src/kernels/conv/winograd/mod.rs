@@ -345,6 +345,8 @@ impl WithSimd for Products<'_> {
                             b,
                             step: columns as isize,
                             table: std::ptr::null(),
+                            ahead: std::ptr::null(),
+                            ahead_step: 0,
                             panel,
                             start: Start::Zero,
                             c,
