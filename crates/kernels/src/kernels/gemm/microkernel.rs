@@ -53,7 +53,7 @@ pub(crate) struct Tile<E> {
     pub(crate) b: *const E,
     pub(crate) step: isize,
     pub(crate) table: *const u32,
-    /// In [`A_BY_TABLE`], memory that is asked for while the tile is computed: at each step the line
+    /// But in [`B_BY_TABLE`], what is asked for while the tile is computed: at each step the line
     /// `ahead_step` elements further on.
     pub(crate) ahead: *const E,
     pub(crate) ahead_step: isize,
@@ -152,9 +152,11 @@ unsafe fn micro<S: Simd, E: Real, const MR: usize, const V: usize, const MODE: u
             };
             if MODE == A_BY_TABLE {
                 prefetch(t.a.wrapping_add(*t.table.add(k + AHEAD) as usize));
+                a = t.a.add(*t.table.add(k) as usize);
+            }
+            if MODE != B_BY_TABLE {
                 prefetch(ahead);
                 ahead = ahead.wrapping_offset(t.ahead_step);
-                a = t.a.add(*t.table.add(k) as usize);
             }
             let mut x = [E::splat(s, E::default()); V];
             for v in 0..V {

@@ -112,11 +112,17 @@ impl<E: Real> WithSimd for Block<'_, E> {
                         let left = if v < tail_from { tail_from.min(j1) - v } else { j1 - v };
                         // A power of two, as the tiles come.
                         let wide = 1usize << left.min(most).ilog2();
+                        // What the next tiles read comes while those of these columns are computed.
+                        let next = if v + wide < j1 { (v + wide, k0) } else { (j0, k0 + steps) };
+                        let each = (width * LANES).div_ceil(i1 - i0);
                         for i in i0..i1 {
                             let rows = self.panels.rows(i);
+                            let ahead = self.b_at::<S>(next).wrapping_add(each * (i - i0) * steps);
                             // SAFETY: the block's addresses cover these rows, steps and columns.
                             unsafe {
-                                self.tile(s, i, rows, v, wide, k0, steps, last, v >= tail_from);
+                                let ahead = (ahead, each as isize);
+                                let tail = v >= tail_from;
+                                self.tile(s, i, rows, v, wide, k0, steps, last, tail, ahead);
                             }
                         }
                         v += wide;
@@ -134,6 +140,15 @@ impl<E: Real> WithSimd for Block<'_, E> {
 }
 
 impl<E: Real> Block<'_, E> {
+    /// Where a step of a vector of columns lies in b.
+    #[inline(always)]
+    fn b_at<S: Simd>(&self, (v, k): (usize, usize)) -> *const E {
+        let width = E::vectors(S::ISA);
+        let inside = (v % width * LANES) as isize;
+        let at = (v / width) as isize * self.panel + inside + k as isize * self.step;
+        self.b.wrapping_offset(at)
+    }
+
     #[inline(always)]
     unsafe fn tile<S: Simd>(
         &self,
@@ -146,6 +161,7 @@ impl<E: Real> Block<'_, E> {
         steps: usize,
         last: bool,
         tail: bool,
+        ahead: (*const E, isize),
     ) {
         const LARGEST: usize = 28 * LANES;
         let width = E::vectors(S::ISA);
@@ -159,18 +175,19 @@ impl<E: Real> Block<'_, E> {
                 let step = (width * LANES) as isize;
                 (self.tail.offset(inside + k0 as isize * step), step)
             } else {
-                let inside = (v % width * LANES) as isize;
-                let at = (v / width) as isize * self.panel + inside + k0 as isize * self.step;
-                (self.b.offset(at), self.step)
+                (self.b_at::<S>((v, k0)), self.step)
             };
+            // Only packed operands lie in the order in which they are read.
+            let packed = self.step == (width * LANES) as isize;
+            let (ahead, ahead_step) = if packed { ahead } else { (b, 0) };
             let mut t = Tile {
                 k: steps,
                 a: self.a.add(row * self.k + k0 * rows),
                 b,
                 step,
                 table: std::ptr::null(),
-                ahead: std::ptr::null(),
-                ahead_step: 0,
+                ahead,
+                ahead_step,
                 panel: self.panel,
                 start: if k0 == 0 {
                     self.start.at(row, column)

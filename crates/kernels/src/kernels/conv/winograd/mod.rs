@@ -345,7 +345,7 @@ impl WithSimd for Products<'_> {
                             b,
                             step: columns as isize,
                             table: std::ptr::null(),
-                            ahead: std::ptr::null(),
+                            ahead: b,
                             ahead_step: 0,
                             panel,
                             start: Start::Zero,
