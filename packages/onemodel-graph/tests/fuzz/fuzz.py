@@ -15,6 +15,7 @@ import collections
 import contextlib
 import pickle
 import select
+import signal
 import subprocess
 import sys
 import tempfile
@@ -36,6 +37,8 @@ LARGEST = 1 << 15
 SHOWN = 2000
 """Inputs after which the counts so far are printed."""
 BATCH = 200
+PATIENCE = 10
+"""How many times longer than the processor's time of an input its time may be: others run too."""
 
 
 def corpus(every: int = 1) -> list[bytes]:
@@ -55,9 +58,10 @@ def corpus(every: int = 1) -> list[bytes]:
 class Worker:
     """One process with its limits."""
 
-    def __init__(self, models: Path, megabytes: int) -> None:
+    def __init__(self, models: Path, megabytes: int, seconds: float) -> None:
+        limits = [str(megabytes << 20), str(seconds)]
         self.process = subprocess.Popen(
-            [sys.executable, str(HERE / "worker.py"), str(models), str(megabytes << 20)],
+            [sys.executable, str(HERE / "worker.py"), str(models), *limits],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -99,19 +103,21 @@ def outcomes(models: list[bytes], start: int, count: int, seconds: float, megaby
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "corpus"
         path.write_bytes(pickle.dumps(models))
-        worker = Worker(path, megabytes)
+        worker = Worker(path, megabytes, seconds)
         seed, end = start, start + count
         while seed < end:
             last = min(seed + BATCH, end)
             worker.send(seed, last)
             while seed < last:
                 # The first line of a new process waits for its imports too.
-                line = worker.line(seconds + 20 if seed == start else seconds)
+                patience = PATIENCE * seconds
+                line = worker.line(patience + 20 if seed == start else patience)
                 if line is None or line == "":
                     status = worker.stop()
-                    yield seed, f"hung {seconds} s" if line is None else f"crashed {status}"
+                    hung = line is None or status == -signal.SIGPROF
+                    yield seed, f"hung {seconds} s" if hung else f"crashed {status}"
                     seed += 1
-                    worker = Worker(path, megabytes)
+                    worker = Worker(path, megabytes, seconds)
                     break
                 word, _, rest = line.partition(" ")
                 if word == "done":
@@ -132,7 +138,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--count", type=int, default=100_000)
     parser.add_argument("--start", type=int, default=0)
-    parser.add_argument("--seconds", type=float, default=10.0, help="time limit of one input")
+    parser.add_argument("--seconds", type=float, default=10.0, help="processor time of one input")
     parser.add_argument("--megabytes", type=int, default=4096, help="address space of a worker")
     parser.add_argument("--keep", type=Path, help="where to write the inputs that are reported")
     options = parser.parse_args()

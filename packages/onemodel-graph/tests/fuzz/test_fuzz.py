@@ -22,16 +22,19 @@ def test_what_goes_wrong_in_a_worker_is_reported(tmp_path, monkeypatch):
     """The harness itself: an exception of another kind, a crash and a hang are told apart."""
     worker = tmp_path / "worker.py"
     worker.write_text(
-        "import os, sys, time\n"
+        "import os, signal, sys, time\n"
         "for line in sys.stdin:\n"
         "    for seed in range(*map(int, line.split())):\n"
         "        print('at', seed, flush=True)\n"
         "        if seed == 1: os.abort()\n"
         "        if seed == 2: time.sleep(60)\n"
+        "        if seed == 4: signal.setitimer(signal.ITIMER_PROF, 0.2)\n"
+        "        while seed == 4: pass\n"
         "        print('done', seed, 'escaped KeyError' if seed == 3 else 'ran', flush=True)\n"
     )
     monkeypatch.setattr(fuzz, "HERE", tmp_path)
-    found = dict(fuzz.outcomes([b""], 0, 5, 1.0, 4096))
-    assert found[0] == found[4] == "ran"
+    found = dict(fuzz.outcomes([b""], 0, 6, 0.5, 4096))
+    assert found[0] == found[5] == "ran"
     assert found[1].startswith("crashed") and found[2].startswith("hung")
+    assert found[4].startswith("hung")
     assert found[3] == "escaped KeyError"

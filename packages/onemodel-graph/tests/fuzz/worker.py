@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import random
 import resource
+import signal
 import sys
 import traceback
 from pathlib import Path
@@ -61,7 +62,7 @@ def attempt(data: bytes, mode: str) -> str:
 
 def main() -> None:
     """Reads ``first last`` from standard input, again and again; writes ``seed outcome``."""
-    corpus_path, memory = sys.argv[1], int(sys.argv[2])
+    corpus_path, memory, seconds = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     corpus = pickle.loads(Path(corpus_path).read_bytes())
     resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -69,11 +70,14 @@ def main() -> None:
         first, last = (int(word) for word in line.split())
         for seed in range(first, last):
             print(f"at {seed}", flush=True)
+            # Ends the process, also in native code.
+            signal.setitimer(signal.ITIMER_PROF, seconds)
             try:
                 data = changed(corpus, seed)
                 outcome = attempt(data, "exact" if seed % 5 == 0 else "fast")
             except BaseException:
                 outcome = "escaped " + traceback.format_exc().replace("\n", "\\n")
+            signal.setitimer(signal.ITIMER_PROF, 0)
             print(f"done {seed} {outcome}", flush=True)
 
 
