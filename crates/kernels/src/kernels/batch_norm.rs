@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::along::in_full_precision;
 use crate::kernels::blocks::{Slot, Source};
+use crate::kernels::channel_sums;
 use crate::kernels::elementwise::CHEAP;
 use crate::kernels::epilogue::{Before, Step};
 use crate::kernels::fold::{Rows, Store};
@@ -353,7 +354,12 @@ impl Train {
         out: &[Array],
     ) -> Result<()> {
         let rows = Rows::new(x, &channel_axes(x.rank()))?;
+        let planes = channel_sums::Planes::of(x);
         let statistics = Slots::fill(2 * rows.outputs, 2 * rows.grain(), |range, part| {
+            if let Some(planes) = planes {
+                let (x, first) = (x.as_ptr::<T>(), range.start / 2);
+                return dispatch(channel_sums::Statistics { planes, x, first, found: part });
+            }
             let source = Source::rows(&rows.view);
             let mut slot = Slot::new();
             for (k, pair) in part.chunks_exact_mut(2).enumerate() {
@@ -432,7 +438,17 @@ fn gradient<T: Lane + Store>(
     let axes = channel_axes(x.rank());
     let (rows, rows_g) = (Rows::new(&x, &axes)?, Rows::new(&g, &axes)?);
     let n = rows.count;
+    let whole = channel_sums::Planes::of(&x);
     let sums = Slots::fill(2 * rows.outputs, 2 * rows.grain(), |range, part| {
+        if let Some(planes) = whole {
+            let (x, g, first) = (x.as_ptr::<T>(), g.as_ptr::<T>(), range.start / 2);
+            let means = &mean[..];
+            dispatch(channel_sums::Moments { planes, x, g, means, first, found: &mut *part });
+            for (k, pair) in part.chunks_exact_mut(2).enumerate() {
+                pair[1] *= inverse[first + k];
+            }
+            return;
+        }
         let (source, source_g) = (Source::rows(&rows.view), Source::rows(&rows_g.view));
         let (mut slot, mut slot_g) = (Slot::new(), Slot::new());
         for (k, pair) in part.chunks_exact_mut(2).enumerate() {

@@ -6,6 +6,7 @@
 use super::geometry::{AXES, Class};
 use crate::dtype::Element;
 use crate::error::{Error, Result};
+use crate::kernels::short_copy::copy_short;
 use crate::simd::{PlainLoop, vectorized_wide};
 use smallvec::SmallVec;
 
@@ -210,8 +211,7 @@ struct Columns {
 /// moving a few groups.
 #[inline(always)]
 pub(super) unsafe fn copy_row<E: Element>(from: *const E, step: usize, to: *mut E, n: usize) {
-    const GROUP: usize = 8;
-    // SAFETY: the elements exist; the last group overlaps the one before it.
+    // SAFETY: the elements exist.
     unsafe {
         if step == 2 {
             const WIDE: usize = 16;
@@ -234,25 +234,8 @@ pub(super) unsafe fn copy_row<E: Element>(from: *const E, step: usize, to: *mut 
             for i in 0..n {
                 *to.add(i) = *from.add(step * i);
             }
-        } else if n > 32 * GROUP {
-            std::ptr::copy_nonoverlapping(from, to, n);
-        } else if n >= GROUP {
-            let group = |i: usize| {
-                let values = from.add(i).cast::<[E; GROUP]>().read_unaligned();
-                to.add(i).cast::<[E; GROUP]>().write_unaligned(values);
-            };
-            let mut i = 0;
-            while i + GROUP <= n {
-                group(i);
-                i += GROUP;
-            }
-            group(n - GROUP);
         } else {
-            let mut i = 0;
-            while i < n {
-                *to.add(i) = *from.add(i);
-                i += 1;
-            }
+            copy_short(from, to, n);
         }
     }
 }

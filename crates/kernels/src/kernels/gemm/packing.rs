@@ -6,6 +6,7 @@ use super::transpose::gather_columns;
 use crate::array::Array;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::kernels::short_copy::copy_short;
 use crate::simd::{Isa, LANES};
 
 /// The heights of the row panels of `m` rows: as equal as can be, none above the tile's rows.
@@ -53,7 +54,7 @@ pub(crate) unsafe fn pack_panel<E: Real>(
         if column_stride == 1 {
             for k in 0..steps {
                 let (from, to) = (src.offset(k as isize * step_stride), dst.add(k * width));
-                std::ptr::copy_nonoverlapping(from, to, valid);
+                copy_short(from, to, valid);
                 for j in valid..width {
                     *to.add(j) = E::default();
                 }
