@@ -41,7 +41,7 @@ def _shown(match: re.Match[str]) -> str:
 
 def _add_native(module: griffe.Object) -> None:
     """The stub has the types, the module the texts."""
-    for name in ("Array", "Kernel", "Program"):
+    for name in ("Array", "Kernel", "Outline", "Program"):
         native = getattr(onemodel_kernels, name)
         known = module[name]
         known.docstring = griffe.Docstring(native.__doc__, parent=known)
