@@ -20,6 +20,7 @@ from onemodel_graph.format.v1 import to_bytes
 from onemodel_graph.loading import load
 from onemodel_graph.session import ArithmeticMode, Session
 from onemodel_kernels.errors import AttributeValueError, OneModelError
+from onemodel_kernels.forking import new_in_child
 
 if TYPE_CHECKING:
     import os
@@ -39,7 +40,7 @@ LOSSES = 3
 """How often the model is sent again because every worker that held it was lost."""
 
 _sessions: OrderedDict[tuple[str, str], Session] = OrderedDict()
-_lock = threading.Lock()
+_lock = new_in_child(threading.Lock())
 
 
 def map_batches(
