@@ -2,28 +2,33 @@
 
 use crate::simd::{LANES, Simd};
 
-/// The maxima so far, NaN where a tap is.
+/// The maxima so far, or the first NaN among the taps.
 pub(super) struct Maxima<S: Simd> {
     best: S::F,
+    nan: S::F,
     missing: S::M,
 }
 
 impl<S: Simd> Maxima<S> {
     #[inline(always)]
     pub(super) fn new(s: S) -> Self {
-        Self { best: s.splat(f32::NEG_INFINITY), missing: s.mask_first(0) }
+        let best = s.splat(f32::NEG_INFINITY);
+        Self { best, nan: best, missing: s.mask_first(0) }
     }
 
     #[inline(always)]
     pub(super) fn take(&mut self, s: S, value: S::F) {
-        self.missing = s.mask_or(self.missing, s.is_nan(value));
+        let nan = s.is_nan(value);
+        let first = s.mask_and(nan, s.mask_not(self.missing));
+        self.nan = s.select(first, value, self.nan);
+        self.missing = s.mask_or(self.missing, nan);
         // A NaN leaves the best so far.
         self.best = s.at_least(self.best, value);
     }
 
     #[inline(always)]
     pub(super) fn found(self, s: S) -> S::F {
-        s.select(self.missing, s.splat(f32::NAN), self.best)
+        s.select(self.missing, self.nan, self.best)
     }
 }
 
