@@ -173,7 +173,7 @@ fn within_two_ulp_and_monotone_on_a_sample() {
 }
 
 #[test]
-#[ignore = "an hour: every f32; `SWEEP=Erf` limits it to one function"]
+#[ignore = "minutes for each function: every f32; `SWEEP=Erf` chooses one"]
 fn within_two_ulp_and_monotone_everywhere() {
     let only = std::env::var("SWEEP").unwrap_or_default();
     for name in ALL.into_iter().filter(|name| only.is_empty() || format!("{name:?}") == only) {
