@@ -30,7 +30,9 @@ def definitions(files: Iterable[Path], kernels: Iterable[str]) -> tuple[dict[str
     modules = []
     for file, text in texts.items():
         module = [line[3:].removeprefix(" ") for line in text.splitlines() if line[:3] == "//!"]
-        has_kernels = "KERNELS: &[Entry]" in text or re.search(r"impl\S* Kernel for", text)
+        has_kernels = "KERNELS: &[Entry]" in text or re.search(
+            r"impl\S* (?:Kernel|Typed) for", text
+        )
         told = "\n".join(module)
         if file.name == "mod.rs" or len(module) >= SHORT or (has_kernels and len(told) > LABEL):
             modules.append(_markdown(told))

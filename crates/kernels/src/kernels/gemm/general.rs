@@ -4,13 +4,13 @@ use super::integer::{Integer, multiply, relu_all};
 use super::microkernel::Start;
 use super::product::{Product, Right};
 use super::real::relu as relu_one;
-use super::typed::{Operands, Packed, Typed, bind_right, matrix_of};
+use super::typed::{Operands, Packed, Typed, matrix_of};
 use super::{Bound, numeric, relu_attribute};
 use crate::array::{Array, Dims, Meta, StridedLoop, broadcast, broadcast_strides};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
+use crate::kernels::epilogue::Tail;
 use crate::simd::Isa;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -57,6 +57,49 @@ impl Typed for Gemm {
 
     fn bound(&self) -> Option<&Bound> {
         self.bound.as_deref()
+    }
+
+    fn transposed(&self) -> bool {
+        self.trans_b
+    }
+
+    fn with_bound(&self, bound: Arc<Bound>) -> Self {
+        Self { bound: Some(bound), ..self.clone() }
+    }
+
+    fn types(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new(Self::NAME, inputs, 2, 3)?;
+        let dtype = inputs.same_dtype(&[0, 1, 2][..if inputs.opt(2).is_some() { 3 } else { 2 }])?;
+        numeric(Self::NAME, dtype)?;
+        let whole = self.alpha.fract() == 0.0 && self.beta.fract() == 0.0;
+        if dtype.is_int() && !whole {
+            return Err(Error::attribute(
+                Self::NAME,
+                "whole alpha and beta for integers",
+                format!("{} and {}", self.alpha, self.beta),
+            ));
+        }
+        let (a, b) = (&inputs.get(0).shape, &inputs.get(1).shape);
+        if a.len() != 2 || b.len() != 2 {
+            let got = format!("{a:?} and {b:?}");
+            return Err(Error::shape(Self::NAME, "A and B of 2 axes", got));
+        }
+        let (m, n, k, inner) = self.extents(a, b);
+        if k != inner {
+            return Err(Error::shape(
+                Self::NAME,
+                "the inner extents of A and B to agree",
+                format!("{a:?} and {b:?} with transA {} and transB {}", self.trans_a, self.trans_b),
+            ));
+        }
+        let shape: Dims = smallvec![m, n];
+        if let Some(c) = inputs.opt(2)
+            && broadcast(Self::NAME, &c.shape, &shape)? != shape
+        {
+            let expected = format!("C to broadcast to {:?}", &shape[..]);
+            return Err(Error::shape(Self::NAME, expected, format!("{:?}", &c.shape[..])));
+        }
+        Ok(smallvec![Meta { dtype, shape }])
     }
 
     fn takes_steps(&self, _: &Array) -> bool {
@@ -167,67 +210,4 @@ pub(super) fn for_each_of<T: crate::dtype::Element>(
             unsafe { f(*p.offset(i + t * sp), &mut *q.offset(j + t * sq)) };
         }
     });
-}
-
-impl Kernel for Gemm {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
-        let inputs = Inputs::new(Self::NAME, inputs, 2, 3)?;
-        let dtype = inputs.same_dtype(&[0, 1, 2][..if inputs.opt(2).is_some() { 3 } else { 2 }])?;
-        numeric(Self::NAME, dtype)?;
-        let whole = self.alpha.fract() == 0.0 && self.beta.fract() == 0.0;
-        if dtype.is_int() && !whole {
-            return Err(Error::attribute(
-                Self::NAME,
-                "whole alpha and beta for integers",
-                format!("{} and {}", self.alpha, self.beta),
-            ));
-        }
-        let (a, b) = (&inputs.get(0).shape, &inputs.get(1).shape);
-        if a.len() != 2 || b.len() != 2 {
-            let got = format!("{a:?} and {b:?}");
-            return Err(Error::shape(Self::NAME, "A and B of 2 axes", got));
-        }
-        let (m, n, k, inner) = self.extents(a, b);
-        if k != inner {
-            return Err(Error::shape(
-                Self::NAME,
-                "the inner extents of A and B to agree",
-                format!("{a:?} and {b:?} with transA {} and transB {}", self.trans_a, self.trans_b),
-            ));
-        }
-        let shape: Dims = smallvec![m, n];
-        if let Some(c) = inputs.opt(2)
-            && broadcast(Self::NAME, &c.shape, &shape)? != shape
-        {
-            let expected = format!("C to broadcast to {:?}", &shape[..]);
-            return Err(Error::shape(Self::NAME, expected, format!("{:?}", &c.shape[..])));
-        }
-        Ok(smallvec![Meta { dtype, shape }])
-    }
-
-    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
-        self.of_any_dtype(inputs, &outputs[0])
-    }
-
-    fn channel_axis(&self) -> Option<ChannelAxis> {
-        Some(ChannelAxis::Last)
-    }
-
-    fn run_with(
-        &self,
-        inputs: &[Option<&Array>],
-        out: &Array,
-        epilogue: &Epilogue<'_>,
-    ) -> Option<Result<()>> {
-        self.with_steps(inputs, out, epilogue)
-    }
-
-    fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
-        let bound = bind_right(Self::NAME, constants, self.trans_b)?;
-        Ok(bound.map(|b| Arc::new(Self { bound: Some(b), ..self.clone() }) as Arc<dyn Kernel>))
-    }
 }

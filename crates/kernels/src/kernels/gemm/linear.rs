@@ -5,13 +5,13 @@ use super::integer::{Integer, multiply, relu_all};
 use super::matrix::Matrix;
 use super::microkernel::Start;
 use super::product::{Product, Right};
-use super::typed::{Operands, Packed, Typed, bind_right, matrix_of};
+use super::typed::{Operands, Packed, Typed, matrix_of};
 use super::{Bound, numeric, relu_attribute};
 use crate::array::{Array, Meta};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
+use crate::kernels::epilogue::Tail;
 use crate::simd::Isa;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -36,6 +36,38 @@ impl Typed for Linear {
 
     fn bound(&self) -> Option<&Bound> {
         self.bound.as_deref()
+    }
+
+    fn transposed(&self) -> bool {
+        true
+    }
+
+    fn with_bound(&self, bound: Arc<Bound>) -> Self {
+        Self { bound: Some(bound), ..self.clone() }
+    }
+
+    fn types(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        let inputs = Inputs::new(Self::NAME, inputs, 2, 3)?;
+        let dtype = inputs.same_dtype(&[0, 1, 2][..if inputs.opt(2).is_some() { 3 } else { 2 }])?;
+        numeric(Self::NAME, dtype)?;
+        let (x, w) = (&inputs.get(0).shape, &inputs.get(1).shape);
+        if x.is_empty() || w.len() != 2 || x[x.len() - 1] != w[1] {
+            return Err(Error::shape(
+                Self::NAME,
+                "x (…, K) and w (N, K)",
+                format!("{:?} and {:?}", &x[..], &w[..]),
+            ));
+        }
+        if let Some(b) = inputs.opt(2)
+            && b.shape[..] != [w[0]]
+        {
+            let expected = format!("a bias of shape [{}]", w[0]);
+            return Err(Error::shape(Self::NAME, expected, format!("{:?}", &b.shape[..])));
+        }
+        let mut shape = x.clone();
+        let last = shape.len() - 1;
+        shape[last] = w[0];
+        Ok(smallvec![Meta { dtype, shape }])
     }
 
     fn takes_steps(&self, _: &Array) -> bool {
@@ -108,57 +140,5 @@ impl Typed for Linear {
             relu_all(unsafe { out.as_mut_slice::<T>() });
         }
         Ok(())
-    }
-}
-
-impl Kernel for Linear {
-    fn name(&self) -> &'static str {
-        Self::NAME
-    }
-
-    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
-        let inputs = Inputs::new(Self::NAME, inputs, 2, 3)?;
-        let dtype = inputs.same_dtype(&[0, 1, 2][..if inputs.opt(2).is_some() { 3 } else { 2 }])?;
-        numeric(Self::NAME, dtype)?;
-        let (x, w) = (&inputs.get(0).shape, &inputs.get(1).shape);
-        if x.is_empty() || w.len() != 2 || x[x.len() - 1] != w[1] {
-            return Err(Error::shape(
-                Self::NAME,
-                "x (…, K) and w (N, K)",
-                format!("{:?} and {:?}", &x[..], &w[..]),
-            ));
-        }
-        if let Some(b) = inputs.opt(2)
-            && b.shape[..] != [w[0]]
-        {
-            let expected = format!("a bias of shape [{}]", w[0]);
-            return Err(Error::shape(Self::NAME, expected, format!("{:?}", &b.shape[..])));
-        }
-        let mut shape = x.clone();
-        let last = shape.len() - 1;
-        shape[last] = w[0];
-        Ok(smallvec![Meta { dtype, shape }])
-    }
-
-    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
-        self.of_any_dtype(inputs, &outputs[0])
-    }
-
-    fn channel_axis(&self) -> Option<ChannelAxis> {
-        Some(ChannelAxis::Last)
-    }
-
-    fn run_with(
-        &self,
-        inputs: &[Option<&Array>],
-        out: &Array,
-        epilogue: &Epilogue<'_>,
-    ) -> Option<Result<()>> {
-        self.with_steps(inputs, out, epilogue)
-    }
-
-    fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
-        let bound = bind_right(Self::NAME, constants, true)?;
-        Ok(bound.map(|b| Arc::new(Self { bound: Some(b), ..self.clone() }) as Arc<dyn Kernel>))
     }
 }

@@ -6,13 +6,13 @@ use super::microkernel::Start;
 use super::packing::PackedB;
 use super::product::{Product, Right, parts_of, try_for_each};
 use super::real::Real;
-use super::typed::{Operands, Packed, Typed, bind_right};
+use super::typed::{Operands, Packed, Typed};
 use super::{Bound, numeric, relu_attribute};
 use crate::array::{Array, Dims, Meta, Strides, broadcast};
 use crate::attributes::Attributes;
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
-use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
+use crate::kernels::epilogue::Tail;
 use crate::simd::Isa;
 use smallvec::smallvec;
 use std::sync::Arc;
@@ -94,35 +94,15 @@ impl Typed for MatMul {
         self.bound.as_deref()
     }
 
-    /// The last axis of a product with a vector holds its rows.
-    fn takes_steps(&self, right: &Array) -> bool {
-        !self.relu && right.rank() != 1
+    fn transposed(&self) -> bool {
+        false
     }
 
-    fn real<E: Packed>(
-        &self,
-        isa: Isa,
-        operands: &Operands<'_>,
-        epilogue: Option<Tail<'_, E>>,
-    ) -> Result<()> {
-        let Operands { left, right, out, .. } = *operands;
-        let packed = self.bound().and_then(E::of);
-        multiply_real(isa, left, right, out, packed, self.relu, epilogue)
+    fn with_bound(&self, bound: Arc<Bound>) -> Self {
+        Self { bound: Some(bound), ..self.clone() }
     }
 
-    fn integers<T: Integer + PartialOrd>(&self, operands: &Operands<'_>) -> Result<()> {
-        let Operands { left, right, out, .. } = *operands;
-        multiply_integers::<T>(left, right, out, self.relu);
-        Ok(())
-    }
-}
-
-impl Kernel for MatMul {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-
-    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+    fn types(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
         let inputs = Inputs::new(NAME, inputs, 2, 2)?;
         let dtype = inputs.same_dtype(&[0, 1])?;
         numeric(NAME, dtype)?;
@@ -152,26 +132,26 @@ impl Kernel for MatMul {
         Ok(smallvec![Meta { dtype, shape }])
     }
 
-    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
-        self.of_any_dtype(inputs, &outputs[0])
+    /// The last axis of a product with a vector holds its rows.
+    fn takes_steps(&self, right: &Array) -> bool {
+        !self.relu && right.rank() != 1
     }
 
-    fn channel_axis(&self) -> Option<ChannelAxis> {
-        Some(ChannelAxis::Last)
-    }
-
-    fn run_with(
+    fn real<E: Packed>(
         &self,
-        inputs: &[Option<&Array>],
-        out: &Array,
-        epilogue: &Epilogue<'_>,
-    ) -> Option<Result<()>> {
-        self.with_steps(inputs, out, epilogue)
+        isa: Isa,
+        operands: &Operands<'_>,
+        epilogue: Option<Tail<'_, E>>,
+    ) -> Result<()> {
+        let Operands { left, right, out, .. } = *operands;
+        let packed = self.bound().and_then(E::of);
+        multiply_real(isa, left, right, out, packed, self.relu, epilogue)
     }
 
-    fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
-        let bound = bind_right(Self::NAME, constants, false)?;
-        Ok(bound.map(|b| Arc::new(Self { bound: Some(b), ..self.clone() }) as Arc<dyn Kernel>))
+    fn integers<T: Integer + PartialOrd>(&self, operands: &Operands<'_>) -> Result<()> {
+        let Operands { left, right, out, .. } = *operands;
+        multiply_integers::<T>(left, right, out, self.relu);
+        Ok(())
     }
 }
 

@@ -8,10 +8,11 @@ use super::packing::PackedB;
 use super::product::is_narrow;
 use super::real::Real;
 use super::{Bound, for_integer};
-use crate::array::Array;
+use crate::array::{Array, Meta};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::kernels::epilogue::{Epilogue, Tail};
+use crate::kernel::{Kernel, Metas};
+use crate::kernels::epilogue::{ChannelAxis, Epilogue, Tail};
 use crate::simd::{Isa, isa};
 use std::sync::Arc;
 
@@ -50,11 +51,23 @@ impl<'a> Operands<'a> {
 }
 
 /// An operator that is a matrix product.
-pub(super) trait Typed {
+pub(super) trait Typed: Sized {
     const NAME: &'static str;
 
     /// The right operand, packed.
     fn bound(&self) -> Option<&Bound>;
+
+    /// Whether the right operand is read by columns.
+    fn transposed(&self) -> bool;
+
+    /// The same with its right operand packed.
+    fn with_bound(&self, bound: Arc<Bound>) -> Self;
+
+    /// The output's type.
+    ///
+    /// # Errors
+    /// As [`Kernel::infer`].
+    fn types(&self, inputs: &[Option<&Meta>]) -> Result<Metas>;
 
     /// Whether steps may follow in the tiles of a product with this right operand.
     fn takes_steps(&self, right: &Array) -> bool;
@@ -103,6 +116,38 @@ pub(super) trait Typed {
     }
 }
 
+impl<T: Typed + Send + Sync + 'static> Kernel for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+
+    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
+        self.types(inputs)
+    }
+
+    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
+        self.of_any_dtype(inputs, &outputs[0])
+    }
+
+    fn channel_axis(&self) -> Option<ChannelAxis> {
+        Some(ChannelAxis::Last)
+    }
+
+    fn run_with(
+        &self,
+        inputs: &[Option<&Array>],
+        out: &Array,
+        epilogue: &Epilogue<'_>,
+    ) -> Option<Result<()>> {
+        self.with_steps(inputs, out, epilogue)
+    }
+
+    fn bind(&self, constants: &[Option<&Array>]) -> Result<Option<Arc<dyn Kernel>>> {
+        let bound = bind_right(T::NAME, constants, self.transposed())?;
+        Ok(bound.map(|bound| Arc::new(self.with_bound(bound)) as Arc<dyn Kernel>))
+    }
+}
+
 /// A matrix of an array, transposed where asked.
 pub(super) fn matrix_of<E>(x: &Array, transposed: bool) -> Matrix<E>
 where
@@ -117,7 +162,7 @@ where
 ///
 /// # Errors
 /// `Memory` when there is no room.
-pub(super) fn bind_right(
+fn bind_right(
     operator: &str,
     constants: &[Option<&Array>],
     transposed: bool,
