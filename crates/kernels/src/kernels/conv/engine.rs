@@ -89,6 +89,9 @@ struct Plan<'p> {
     tables: *const u32,
 }
 
+/// The instruction set, the side of the vectors and the weights packed for both.
+type How<'p> = (Isa, Side, &'p Packed);
+
 impl<E: Real> Convolution<'_, E> {
     /// Computes all outputs on the pool.
     ///
@@ -107,26 +110,21 @@ impl<E: Real> Convolution<'_, E> {
             && self.destinations == 1
             && self.classes.len() == 1
             && self.classes[0].count == self.destination_sizes;
-        let layout = Layout::new(
-            self.operator,
-            self.classes,
-            self.source_sizes,
-            self.source_step,
-            self.sources,
-            if by_channel { depthwise::form(self.source_step) } else { Form::NEIGHBOURS },
-        )?;
-        let bands = if by_channel { Vec::new() } else { bands(self, &layout) };
-        if !bands.is_empty() {
-            return self.run_bands(isa, &layout, &bands);
-        }
-        let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
-        let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
+        let form = if by_channel { depthwise::form(self.source_step) } else { Form::NEIGHBOURS };
+        let layout = self.layout(form)?;
         let side = if self.by_channels(isa, &layout) { Side::Columns } else { Side::Rows };
         let weights = self.weights.side::<E>(self.operator, isa, side, self.classes)?;
-        let plan = Plan { isa, layout: &layout, weights, side, tables };
         let outputs: usize =
             self.classes.iter().map(|c| c.tap_count() * c.count.iter().product::<usize>()).sum();
         let operations = 2 * self.destinations * self.sources * outputs;
+        let bands = if by_channel { Vec::new() } else { self.bands(&layout) };
+        if !bands.is_empty() {
+            let parts = parts_of(operations.saturating_mul(units)).min(units * bands.len());
+            return self.run_bands((isa, side, weights), &bands, parts);
+        }
+        let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
+        let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
+        let plan = Plan { isa, layout: &layout, weights, side, tables };
         let unit_parts = parts_of(operations);
         let job = Shared::new((self, &plan));
         if unit_parts == 1 || units >= MANY_UNITS {
@@ -182,47 +180,67 @@ impl<E: Real> Convolution<'_, E> {
         Ok(())
     }
 
+    fn layout(&self, form: Form) -> Result<Layout> {
+        Layout::new(
+            self.operator,
+            self.classes,
+            self.source_sizes,
+            self.source_step,
+            self.sources,
+            form,
+        )
+    }
+
+    /// The rows of outputs that one copy of about [`BAND`] elements serves, as classes of their own; none
+    /// where one copy serves all of them.
+    fn bands(&self, layout: &Layout) -> Vec<Class> {
+        let [class] = self.classes else { return Vec::new() };
+        let [depth, height, _] = class.count;
+        let copied = layout.channel * self.sources;
+        let rows = (BAND / (copied / height.max(1)).max(1)).max(FEWEST_ROWS);
+        if layout.in_place || depth != 1 || layout.extents[0] != 1 || 2 * rows > height {
+            return Vec::new();
+        }
+        // As many for each thread: a band is a chain's outputs whole, so no bit depends on them.
+        let count = height.div_ceil(rows).next_multiple_of(num_threads().min(height / FEWEST_ROWS));
+        (0..count)
+            .map(|i| {
+                let (from, until) = (height * i / count, height * (i + 1) / count);
+                let mut band = class.clone();
+                band.first[1] += from * class.step[1];
+                band.count[1] = until - from;
+                for (_, shift) in &mut band.taps[1] {
+                    *shift += (from * self.source_step[1]) as isize;
+                }
+                band
+            })
+            .collect()
+    }
+
     /// Computes some rows of outputs after the other, each from a copy of the rows that it reads, so
     /// that the copy stays in a cache.
-    fn run_bands(&self, isa: Isa, whole: &Layout, bands: &[Class]) -> Result<()> {
-        let side = if self.by_channels(isa, whole) { Side::Columns } else { Side::Rows };
-        let weights = self.weights.side::<E>(self.operator, isa, side, self.classes)?;
-        let units = self.images * self.groups;
-        let outputs = self.classes[0].tap_count() * self.classes[0].count.iter().product::<usize>();
-        let operations = 2 * self.destinations * self.sources * outputs;
-        let items = units * bands.len();
-        let parts = parts_of(operations.saturating_mul(units)).min(items);
-        let job = Shared::new((std::ptr::from_ref(self), std::ptr::from_ref(bands), weights));
+    fn run_bands(&self, how: How<'_>, bands: &[Class], parts: usize) -> Result<()> {
+        let items = self.images * self.groups * bands.len();
+        let job = Shared::new((std::ptr::from_ref(self), std::ptr::from_ref(bands), how));
         try_for_each(parts, |part| {
-            let (this, bands, weights) = job.get();
+            let (this, bands, how) = job.get();
             // SAFETY: both outlive the region.
             let (this, bands) = unsafe { (&*this, &*bands) };
             for item in items * part / parts..items * (part + 1) / parts {
                 let (unit, band) = (item / bands.len(), item % bands.len());
                 let classes = std::slice::from_ref(&bands[band]);
-                let band = Convolution { classes, ..*this };
-                band.run_band(
-                    Plan { isa, layout: whole, weights, side, tables: std::ptr::null() },
-                    unit,
-                )?;
+                Convolution { classes, ..*this }.run_band(how, unit)?;
             }
             Ok(())
         })
     }
 
     /// Computes one unit of a convolution whose class names some rows of the outputs.
-    fn run_band(&self, plan: Plan<'_>, unit: usize) -> Result<()> {
-        let layout = Layout::new(
-            self.operator,
-            self.classes,
-            self.source_sizes,
-            self.source_step,
-            self.sources,
-            Form { in_place: false, ..Form::NEIGHBOURS },
-        )?;
+    fn run_band(&self, (isa, side, weights): How<'_>, unit: usize) -> Result<()> {
+        let layout = self.layout(Form { in_place: false, ..Form::NEIGHBOURS })?;
         let mut tables = Scratch::new(self.operator, self.table_entries() * size_of::<u32>())?;
         let tables = self.fill_tables(tables.as_mut::<u32>(), &layout).as_ptr();
-        let plan = Plan { layout: &layout, tables, ..plan };
+        let plan = Plan { isa, layout: &layout, weights, side, tables };
         let mut copy = Scratch::new(self.operator, self.copy_bytes(&layout))?;
         let copy = copy.as_mut::<E>().as_mut_ptr();
         let mut room = self.room(&plan)?;
@@ -453,32 +471,6 @@ impl<E: Real> Convolution<'_, E> {
             }
         }
     }
-}
-
-/// The rows of outputs that one copy of about [`BAND`] elements serves, as classes of their own; none
-/// where one copy serves all of them.
-fn bands<E>(convolution: &Convolution<'_, E>, layout: &Layout) -> Vec<Class> {
-    let [class] = convolution.classes else { return Vec::new() };
-    let [depth, height, _] = class.count;
-    let copied = layout.channel * convolution.sources;
-    let rows = (BAND / (copied / height.max(1)).max(1)).max(FEWEST_ROWS);
-    if layout.in_place || depth != 1 || layout.extents[0] != 1 || 2 * rows > height {
-        return Vec::new();
-    }
-    // As many for each thread: a band is a chain's outputs whole, so no bit depends on them.
-    let count = height.div_ceil(rows).next_multiple_of(num_threads().min(height / FEWEST_ROWS));
-    (0..count)
-        .map(|i| {
-            let (from, until) = (height * i / count, height * (i + 1) / count);
-            let mut band = class.clone();
-            band.first[1] += from * class.step[1];
-            band.count[1] = until - from;
-            for (_, shift) in &mut band.taps[1] {
-                *shift += (from * convolution.source_step[1]) as isize;
-            }
-            band
-        })
-        .collect()
 }
 
 /// A range of each of two axes.
