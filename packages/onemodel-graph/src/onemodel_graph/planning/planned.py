@@ -28,11 +28,10 @@ from onemodel_graph.planning.node_planning import (
     malformed,
     require_outputs,
 )
-from onemodel_graph.planning.outlining import Sketch
 from onemodel_graph.planning.replanning import Outlines
 from onemodel_graph.planning.segment import Segment, plan
 from onemodel_graph.planning.slot import SIZES, Slot, constant
-from onemodel_graph.planning.steps import Alias, Prepared, Step
+from onemodel_graph.planning.steps import Prepared
 from onemodel_kernels import Array, Program
 from onemodel_kernels.errors import OneModelError
 from onemodel_kernels.forking import new_in_child
@@ -139,10 +138,10 @@ class Planned:
             environment[value] = feed_slots(given, feeds)
         # One plan may be all that is asked for: the second one is noted down.
         sketch = self._outlines.sketch(self.inputs, values, feeds) if self.plans else None
-        segment = self._plan(environment, feeds, self.prepared.steps, sketch)
+        graph, steps = self.prepared.graph, self.prepared.steps
+        segment = plan(self.context, graph, environment, feeds, steps, sketch)
         if sketch is not None:
-            outputs = self.prepared.graph.outputs if segment.direct else None
-            self._outlines.keep(sketch, outputs)
+            self._outlines.keep(sketch, graph.outputs if segment.direct else None)
         return segment
 
     def _remember(self, key: Any, segment: Segment) -> None:
@@ -152,12 +151,6 @@ class Planned:
             before.program.release()
         self._last = (key, segment)
         self.recent = segment.program if segment.direct else None
-
-    def forget(self) -> None:
-        """Drops the plans, but not what is known for all sizes."""
-        with self._lock:
-            self.plans.clear()
-            self._last, self.recent = (None, None), None
 
     def run(self, values: Sequence[Any], observer: Observer = execute) -> list[Any]:
         """Runs the graph on arrays; returns one entry for each output."""
@@ -224,13 +217,4 @@ class Planned:
                 known = feed_slots(given, feeds)
                 if value is not None:
                     environment[value] = known
-        return self._plan(environment, feeds, segment.rest)
-
-    def _plan(
-        self,
-        environment: Environment,
-        feeds: list[Slot],
-        steps: Sequence[Step | Alias],
-        sketch: Sketch | None = None,
-    ) -> Segment:
-        return plan(self.context, self.prepared.graph, environment, feeds, list(steps), sketch)
+        return plan(self.context, self.prepared.graph, environment, feeds, segment.rest)

@@ -8,6 +8,7 @@ condition, or an operator whose output size depends on values.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,7 +49,7 @@ def plan(
     graph: Graph,
     environment: Environment,
     feeds: list[Slot],
-    steps: list[Step | Alias],
+    steps: Sequence[Step | Alias],
     sketch: Sketch | None = None,
 ) -> Segment:
     """Plans steps up to the end of a graph, or to where a value is needed that only a run gives.
