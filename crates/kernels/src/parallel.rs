@@ -207,7 +207,13 @@ fn ensure_workers(pool: &'static Pool, wanted: usize) {
 ///
 /// # Panics
 /// When a task panics, after all parts have ended.
+#[inline]
 pub fn for_each(parts: usize, task: impl Fn(usize) + Sync) {
+    for_each_dyn(parts, &task);
+}
+
+/// [`for_each`] in one copy for all tasks.
+fn for_each_dyn(parts: usize, task: &(dyn Fn(usize) + Sync)) {
     let threads = num_threads().min(parts);
     if threads <= 1 || INSIDE.get() || FORKED.load(Ordering::Relaxed) {
         (0..parts).for_each(task);
@@ -222,11 +228,10 @@ pub fn for_each(parts: usize, task: impl Fn(usize) + Sync) {
         return;
     }
     ensure_workers(pool, threads - 1);
-    let task_ref: &(dyn Fn(usize) + Sync) = &task;
-    // SAFETY: only the lifetime changes; `for_each` does not return before all holders are gone.
-    let task_ptr: *const Task = unsafe { std::mem::transmute(task_ref) };
+    // SAFETY: only the lifetime changes; this does not return before all holders are gone.
+    let task: *const Task = unsafe { std::mem::transmute(task) };
     let region = Region {
-        task: task_ptr,
+        task,
         parts,
         places: AtomicUsize::new(threads - 1),
         shares: threads.min(MOST_SHARES),

@@ -92,7 +92,7 @@ impl ArgExtremum {
             let (mut best, mut places) = ([T::ZERO; TILE], [0u32; TILE]);
             let (best, places) = (&mut best[..n], &mut places[..n]);
             let mut row = 0;
-            steps.batches(|offsets| {
+            steps.batches(&mut |offsets| {
                 let (best, places) = (&mut *best, &mut *places);
                 vectorized(Columns { base, offsets, row, best, places, largest, last });
                 row += offsets.len() as u32;

@@ -25,6 +25,19 @@ pub(crate) fn zip<T: Number, O: Operation>(
     if out.size() == 0 || out.dtype() != T::DTYPE {
         return out.size() == 0;
     }
+    let arrays = Shared::new((a.as_ptr::<T>(), b.as_ptr::<T>(), out.as_mut_ptr::<T>()));
+    walk(a, b, out, &|runs, n, still_a, still_b| {
+        let (a, b, out) = arrays.get();
+        vectorized_wide(Runs { operation, a, b, out, runs, n, still_a, still_b });
+    })
+}
+
+/// Takes runs of `n` elements, whose starts are given for both operands and the output, and whether
+/// the operands lie still.
+type Flush<'a> = dyn Fn(&[[isize; 3]], usize, bool, bool) + Sync + 'a;
+
+/// The runs of [`zip`], or false; in one copy for all numbers and operations.
+fn walk(a: &Array, b: &Array, out: &Array, flush: &Flush<'_>) -> bool {
     let shape = out.shape();
     let (from_a, from_b) = (broadcast_strides(a, shape), broadcast_strides(b, shape));
     let walk = StridedLoop::new(shape, [&from_a, &from_b, out.strides()]);
@@ -39,18 +52,14 @@ pub(crate) fn zip<T: Number, O: Operation>(
     // One long run is cut, and short ones are taken together.
     let piece = n.min(CHEAP);
     let pieces = n.div_ceil(piece);
-    let arrays = Shared::new((a.as_ptr::<T>(), b.as_ptr::<T>(), out.as_mut_ptr::<T>()));
     parallel::for_ranges(walk.runs() * pieces, (CHEAP / piece).max(1), |range| {
-        let (a, b, out) = arrays.get();
-        let flush = |runs: &[[isize; 3]], n: usize| {
-            vectorized_wide(Runs { operation, a, b, out, runs, n, still_a, still_b });
-        };
         if pieces > 1 {
             for at in range {
                 let (run, first) = (at / pieces, at % pieces * piece);
                 walk.for_each(run, run + 1, |[i, j, k]| {
                     let (i, j) = (i + moved(still_a, first), j + moved(still_b, first));
-                    flush(&[[i, j, k + first as isize]], piece.min(n - first));
+                    let start = [i, j, k + first as isize];
+                    flush(&[start], piece.min(n - first), still_a, still_b);
                 });
             }
             return;
@@ -61,11 +70,11 @@ pub(crate) fn zip<T: Number, O: Operation>(
             runs[held] = offsets;
             held += 1;
             if held == BATCH {
-                flush(&runs, n);
+                flush(&runs, n, still_a, still_b);
                 held = 0;
             }
         });
-        flush(&runs[..held], n);
+        flush(&runs[..held], n, still_a, still_b);
     });
     true
 }

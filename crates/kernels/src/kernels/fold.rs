@@ -317,7 +317,7 @@ fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, tiles: Tiles, out: &A
                 (0..n).for_each(|i| lanes.add(i).write(f.start()));
                 std::slice::from_raw_parts_mut(lanes, n)
             };
-            steps.batches(|offsets| vectorized_wide(WideColumns { f, base, offsets, lanes }));
+            steps.batches(&mut |offsets| vectorized_wide(WideColumns { f, base, offsets, lanes }));
             store(lanes, first);
         });
         return;
@@ -325,7 +325,7 @@ fn fold_columns<T: Element, F: Fold<T>>(f: F, rows: &Rows, tiles: Tiles, out: &A
     rows.for_each_tile::<T>(tiles, TILE, &|first, n, base, steps| {
         let mut lanes = [f.start(); LANES * TILE];
         let lanes = &mut lanes[..LANES * n];
-        steps.batches(|offsets| vectorized(Columns { f, base, offsets, n, lanes }));
+        steps.batches(&mut |offsets| vectorized(Columns { f, base, offsets, n, lanes }));
         vectorized(Merge::<T, F> { f, n, lanes, of: PhantomData });
         store(&lanes[..n], first);
     });
@@ -416,7 +416,7 @@ impl Offsets {
     }
 
     /// Calls `body` with the offsets in order, of which all parts but the last have a multiple of 16.
-    pub(crate) fn batches(&self, mut body: impl FnMut(&[isize])) {
+    pub(crate) fn batches(&self, body: &mut dyn FnMut(&[isize])) {
         let mut offsets = [0; 16 * LANES];
         let mut held = 0;
         let (inner, step) = (self.walk.inner, self.walk.inner_strides[0]);

@@ -72,19 +72,18 @@ impl Kernel for Pow {
             });
             return Ok(());
         }
-        let exponents = !y.dtype().is_float() && !x.dtype().is_float();
-        for_number!(x.dtype(), T => for_number!(y.dtype(), U => {
+        let integers = !y.dtype().is_float() && !x.dtype().is_float();
+        let mut exponents: (Read<f64>, Read<i128>) = (read_floats::<f64>, read_integers::<i64>);
+        for_number!(y.dtype(), U => exponents = (read_floats::<U>, read_integers::<U>));
+        for_number!(x.dtype(), T => {
             elementwise::map(&[x, y], outputs, COSTLY, Halves::Widened, &|span: &Span<'_>| {
-                let (x, y, z) = (span.input::<T>(0), span.input::<U>(1), span.output::<T>(0));
-                if exponents {
-                    for ((x, y), z) in x.iter().zip(y).zip(z) {
-                        *z = integer_power(*x, y.to_i128());
-                    }
+                if integers {
+                    integer_chunks::<T>(span, exponents.1);
                 } else {
-                    chunks(x, y, z);
+                    chunks::<T>(span, exponents.0);
                 }
             });
-        }));
+        });
         Ok(())
     }
 
@@ -139,22 +138,51 @@ impl<T: Number> PlainLoop for Uniform<'_, T> {
     }
 }
 
-/// Powers in f64, some at a time.
-fn chunks<T: Number, U: Number>(x: &[T], y: &[U], z: &mut [T]) {
-    const AT_ONCE: usize = 128;
+/// How many powers are computed at a time.
+const AT_ONCE: usize = 128;
+
+/// Converts the exponents of a span from an index on. A function of the exponents' dtype alone, so
+/// that not every pair of dtypes has its own code.
+type Read<W> = fn(&Span<'_>, usize, &mut [W]);
+
+fn read_floats<U: Number>(span: &Span<'_>, first: usize, to: &mut [f64]) {
+    for (to, y) in to.iter_mut().zip(&span.input::<U>(1)[first..]) {
+        *to = y.to_f64();
+    }
+}
+
+fn read_integers<U: Number>(span: &Span<'_>, first: usize, to: &mut [i128]) {
+    for (to, y) in to.iter_mut().zip(&span.input::<U>(1)[first..]) {
+        *to = y.to_i128();
+    }
+}
+
+/// Powers in f64.
+fn chunks<T: Number>(span: &Span<'_>, exponents: Read<f64>) {
     let mut buffers = [[0.0; AT_ONCE]; 3];
     let [base, exponent, power] = &mut buffers;
-    for ((x, y), z) in x.chunks(AT_ONCE).zip(y.chunks(AT_ONCE)).zip(z.chunks_mut(AT_ONCE)) {
+    let (x, z) = (span.input::<T>(0), span.output::<T>(0));
+    for (part, (x, z)) in x.chunks(AT_ONCE).zip(z.chunks_mut(AT_ONCE)).enumerate() {
         let n = z.len();
         for (to, x) in base.iter_mut().zip(x) {
             *to = x.to_f64();
         }
-        for (to, y) in exponent.iter_mut().zip(y) {
-            *to = y.to_f64();
-        }
+        exponents(span, part * AT_ONCE, &mut exponent[..n]);
         vectorized(Powers { x: &base[..n], y: &exponent[..n], z: &mut power[..n] });
         for (z, from) in z.iter_mut().zip(power.iter()) {
             *z = T::from_f64(*from);
+        }
+    }
+}
+
+/// Powers of integers to integers.
+fn integer_chunks<T: Number>(span: &Span<'_>, exponents: Read<i128>) {
+    let mut exponent = [0; AT_ONCE];
+    let (x, z) = (span.input::<T>(0), span.output::<T>(0));
+    for (part, (x, z)) in x.chunks(AT_ONCE).zip(z.chunks_mut(AT_ONCE)).enumerate() {
+        exponents(span, part * AT_ONCE, &mut exponent[..z.len()]);
+        for ((z, x), y) in z.iter_mut().zip(x).zip(exponent) {
+            *z = integer_power(*x, y);
         }
     }
 }

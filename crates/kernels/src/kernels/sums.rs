@@ -84,11 +84,11 @@ fn columns<T: Lane>(
     rows.for_each_tile::<T>(tiles, TILE, &|first, n, base, steps| {
         let mut sums = [0.0; TILE];
         if rows.count <= LANES {
-            steps.batches(|offsets| dispatch(Few { term, base, offsets, n, sums: &mut sums }));
+            steps.batches(&mut |offsets| dispatch(Few { term, base, offsets, n, sums: &mut sums }));
         } else {
             let mut lanes = [const { MaybeUninit::uninit() }; LANES * TILE];
             let mut begun = false;
-            steps.batches(|offsets| {
+            steps.batches(&mut |offsets| {
                 dispatch(Columns { term, base, offsets, n, begun, lanes: &mut lanes });
                 begun = true;
             });
