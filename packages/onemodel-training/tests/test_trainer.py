@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 import onemodel_kernels
 import onemodel_tensors as om
-from onemodel_kernels.errors import AttributeValueError
+from onemodel_kernels.errors import AttributeValueError, OneModelError
 from onemodel_training import (
     AdamW,
     BatchNorm1d,
@@ -20,6 +21,7 @@ from onemodel_training import (
     Dropout,
     EarlyStopping,
     ExponentialMovingAverage,
+    History,
     Linear,
     NnModule,
     Ratio,
@@ -32,7 +34,13 @@ from onemodel_training import (
     accuracy,
     manual_seed,
 )
-from onemodel_training.progress import LineProgress, RichProgress, SilentProgress, text_of
+from onemodel_training.progress import (
+    LineProgress,
+    RichProgress,
+    SilentProgress,
+    default_progress,
+    text_of,
+)
 
 
 def data() -> TensorDataset:
@@ -239,6 +247,19 @@ def test_progress_shows_the_figures(capsys: pytest.CaptureFixture[str]) -> None:
     assert "epoch 1/1" in capsys.readouterr().err
     assert text_of({"epoch": 1, "loss": 0.5}) == "loss 0.5000"
     SilentProgress().end_epoch({})
+
+
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [m for m in sys.modules if m.partition(".")[0] in ("rich", "matplotlib")]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("rich", "matplotlib"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(OneModelError, match=r"pip install 'onemodel-training\[progress\]'"):
+        RichProgress()
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    assert isinstance(default_progress(), LineProgress)
+    with pytest.raises(OneModelError, match=r"pip install 'onemodel-training\[plots\]'"):
+        History().write_png(tmp_path / "curves.png")
 
 
 def test_memory_is_flat_over_many_steps() -> None:

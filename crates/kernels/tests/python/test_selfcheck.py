@@ -18,6 +18,16 @@ def command(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, check=False, env=os.environ)
 
 
+def test_help_is_no_error_and_a_wrong_command_is_one() -> None:
+    for arguments, code in ((["--help"], 0), (["-h"], 0), ([], 2), (["check"], 2)):
+        line = [sys.executable, "-m", "onemodel_kernels", *arguments]
+        done = subprocess.run(line, capture_output=True, text=True, check=False)
+        assert done.returncode == code
+        shown, silent = (done.stdout, done.stderr) if code == 0 else (done.stderr, done.stdout)
+        assert shown.startswith("usage: python -m onemodel_kernels selfcheck")
+        assert not silent
+
+
 def test_every_instruction_set_and_thread_count_has_the_committed_bits() -> None:
     done = command()
     assert done.returncode == 0, done.stdout + done.stderr

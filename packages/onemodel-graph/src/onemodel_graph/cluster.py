@@ -14,7 +14,14 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from distributed import CancelledError, KilledWorker
+try:
+    from distributed import CancelledError, KilledWorker
+except ModuleNotFoundError as missing:
+    raise ModuleNotFoundError(
+        "onemodel_graph.cluster: expected the package distributed, which is not installed; "
+        "pip install 'onemodel-graph[dask]'",
+        name=missing.name,
+    ) from missing
 
 from onemodel_graph.format.v1 import to_bytes
 from onemodel_graph.loading import load

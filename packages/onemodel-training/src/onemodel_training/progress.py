@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from onemodel_kernels.errors import OneModelError
+
 __all__ = ["LineProgress", "Progress", "RichProgress", "SilentProgress", "default_progress"]
 
 
@@ -75,17 +77,27 @@ class LineProgress:
 
 
 class RichProgress:
-    """A bar for each epoch, with its figures; needs the package rich."""
+    """A bar for each epoch, with its figures.
+
+    Raises:
+        OneModelError: when the package rich is not installed.
+    """
 
     def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-        from rich.progress import Progress as Bars
+        try:
+            from rich.console import Console
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
+            from rich.progress import Progress as Bars
+        except ImportError as error:
+            raise OneModelError(
+                "RichProgress: expected rich, which is not installed; "
+                "pip install 'onemodel-training[progress]'"
+            ) from error
 
         self._bars = Bars(
             TextColumn("{task.description}"),
@@ -122,6 +134,6 @@ def default_progress() -> Progress:
     if sys.stderr.isatty():
         try:
             return RichProgress()
-        except ImportError:
+        except OneModelError:
             return LineProgress()
     return LineProgress()
