@@ -52,6 +52,14 @@ def test_run_draws_what_no_file_gives(path):
     assert first == call("run", path, "--size", "N=5", "--seed", "3")
 
 
+def test_sizes_that_nobody_stated_are_told(path, tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    told = "drawn inputs have N=2; --size NAME=NUMBER sets another size\n"
+    for arguments, text in (([], told), (["--size", "N=5"], ""), (["-i", tmp_path / "x.npy"], "")):
+        line = [str(argument) for argument in ("run", path, *arguments)]
+        assert CliRunner().invoke(app, line).stderr == text
+
+
 def test_bench_and_compare(path):
     assert "median ms" in call("bench", path, "--seconds", "0.1", "--threads", "1")
     assert "yes" in call("compare", path)
@@ -80,6 +88,7 @@ def test_convert_and_optimize(path, tmp_path):
         (["inspect", "nothing.onnx"], "cannot read 'nothing.onnx'"),
         (["convert", "MODEL", "model.txt"], ".onnx, .om1, .om or .safetensors"),
         (["run", "MODEL", "--size", "N"], "NAME=NUMBER"),
+        (["run", "MODEL", "--size", "n=4"], "--size n: the model's inputs have N"),
         (["run", "MODEL", "--mode", "quick"], "'fast', 'exact'"),
         (["run", "MODEL", "-i", "gone.npy"], "no such file"),
     ],
