@@ -12,10 +12,11 @@ pub use shape::{
     Dims, MAX_RANK, Strides, broadcast, contiguous_strides, element_count, normalize_axis, reach,
 };
 pub use storage::{ALIGNMENT, Storage, Write};
-pub use strided::{StridedLoop, broadcast_strides, copy_elements};
+pub use strided::{StridedLoop, broadcast_strides};
 
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
+use crate::kernels::movement::copy_into;
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -298,7 +299,7 @@ impl Array {
     /// `Memory` when the copy cannot be allocated.
     pub fn copy(&self) -> Result<Self> {
         let out = Self::uninit("copy", self.meta.dtype, &self.meta.shape)?;
-        copy_elements(self, &out);
+        copy_into(self, &out);
         Ok(out)
     }
 

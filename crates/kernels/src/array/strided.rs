@@ -1,7 +1,6 @@
 //! Walking strided arrays: axes are merged where memory allows, the innermost one is a plain loop.
 
 use super::{Array, Dims, Strides};
-use crate::for_size;
 use smallvec::SmallVec;
 
 /// The loop nest over `N` operands that share a shape: outer axes walked by an odometer, one inner
@@ -98,37 +97,4 @@ pub fn broadcast_strides(a: &Array, shape: &[usize]) -> Strides {
         out[lead + axis] = if a.shape()[axis] == 1 { 0 } else { a.strides()[axis] };
     }
     out
-}
-
-/// Copies `src`, broadcast to `dst`'s shape, element by element into `dst`; dtypes are equal in
-/// size. The two must not overlap.
-pub fn copy_elements(src: &Array, dst: &Array) {
-    if dst.size() == 0 {
-        return;
-    }
-    let from = broadcast_strides(src, dst.shape());
-    let walk = StridedLoop::new(dst.shape(), [&from, dst.strides()]);
-    for_size!(dst.dtype(), T => {
-        let (s, d) = (src.as_ptr::<T>(), dst.as_mut_ptr::<T>());
-        let n = walk.inner;
-        let [ss, ds] = walk.inner_strides;
-        walk.for_each(0, walk.runs(), |[a, b]| {
-            // SAFETY: the walk visits only elements that the two shapes address, and the arrays'
-            // invariants keep those inside their storages.
-            unsafe {
-                let (mut p, mut q) = (s.offset(a), d.offset(b));
-                if ss == 1 && ds == 1 {
-                    std::ptr::copy_nonoverlapping(p, q, n);
-                } else {
-                    for i in 0..n {
-                        *q = *p;
-                        if i + 1 < n {
-                            p = p.offset(ss);
-                            q = q.offset(ds);
-                        }
-                    }
-                }
-            }
-        });
-    });
 }

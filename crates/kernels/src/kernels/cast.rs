@@ -1,11 +1,12 @@
 //! Cast and Identity.
 
-use crate::array::{Array, Meta, copy_elements};
+use crate::array::{Array, Meta};
 use crate::dtype::{Bool, DType, Element};
 use crate::error::Result;
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{self, CHEAP, Halves, Span};
 use crate::kernels::halves;
+use crate::kernels::movement::copy_into;
 use crate::kernels::select::Bits;
 use crate::simd::{PlainLoop, vectorized, vectorized_wide};
 use crate::{for_dtype, for_size};
@@ -32,7 +33,7 @@ impl Kernel for Identity {
 
     fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
         if let Some(x) = inputs[0] {
-            copy_elements(x, &outputs[0]);
+            copy_into(x, &outputs[0]);
         }
         Ok(())
     }
@@ -59,7 +60,7 @@ impl Kernel for Cast {
         let (from, to) = (x.dtype(), self.to);
         let single = |d: DType| matches!(d, DType::F32 | DType::F16 | DType::BF16);
         if from == to {
-            copy_elements(x, &outputs[0]);
+            copy_into(x, &outputs[0]);
         } else if (from, to) == (DType::F16, DType::F32) {
             elementwise::map(&[x], outputs, CHEAP, Halves::Raw, &|span: &Span<'_>| {
                 halves::widen(span.input(0), span.output(0));

@@ -29,7 +29,7 @@ mod lanes;
 mod layer_norm;
 mod logical;
 mod losses;
-mod movement;
+pub(crate) mod movement;
 mod norm_rows;
 mod number;
 mod optimizer;

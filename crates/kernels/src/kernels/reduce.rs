@@ -5,7 +5,7 @@
 //! an empty row is the identity (0, 1, false, true), NaN for a mean; a maximum or minimum of nothing
 //! is an error. Max and min are NaN where an element is; -0.0 is below +0.0.
 
-use crate::array::{Array, Dims, Meta, copy_elements, normalize_axis};
+use crate::array::{Array, Dims, Meta, normalize_axis};
 use crate::attributes::Attributes;
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -13,6 +13,7 @@ use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::blocks::{Slot, Source, computed};
 use crate::kernels::fold::{self, Fold, Rows, Store, widened};
 use crate::kernels::lanes::{Lane, Term};
+use crate::kernels::movement::copy_into;
 use crate::kernels::number::{Number, for_number};
 use crate::kernels::sums::sums;
 use crate::{math, parallel};
@@ -450,7 +451,7 @@ impl Kernel for SumTo {
         let axes = self.axes(x.shape());
         let out = &outputs[0];
         if axes.is_empty() {
-            copy_elements(x, out);
+            copy_into(x, out);
             return Ok(());
         }
         let x = widened(x)?;

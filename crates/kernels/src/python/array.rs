@@ -4,6 +4,7 @@ use crate::array::{Array, element_count};
 use crate::dtype::Bool;
 use crate::error::Error;
 use crate::for_dtype;
+use crate::kernels::movement::copy_into;
 use crate::python::convert;
 use crate::python::errors::raise;
 use crate::python::{buffer, numpy};
@@ -121,7 +122,7 @@ impl PyArray {
         let dtype = convert::dtype("full", dtype)?;
         element_count("full", &shape, dtype).map_err(raise)?;
         let array = Self(Array::uninit("full", dtype, &shape).map_err(raise)?);
-        crate::array::copy_elements(&array.element(value)?, &array.0);
+        copy_into(&array.element(value)?, &array.0);
         Ok(array)
     }
 
@@ -392,10 +393,10 @@ impl PyArray {
         if self.0.overlaps(source) {
             let copy = source.copy().map_err(raise)?;
             let _write = self.0.storage().write();
-            crate::array::copy_elements(&copy, &self.0);
+            copy_into(&copy, &self.0);
         } else {
             let _write = self.0.storage().write();
-            crate::array::copy_elements(source, &self.0);
+            copy_into(source, &self.0);
         }
         Ok(())
     }
@@ -405,7 +406,7 @@ impl PyArray {
         writable(&self.0, "fill")?;
         let element = self.element(value)?;
         let _write = self.0.storage().write();
-        crate::array::copy_elements(&element, &self.0);
+        copy_into(&element, &self.0);
         Ok(())
     }
 

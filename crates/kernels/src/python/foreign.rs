@@ -1,11 +1,12 @@
 //! Kernels registered from outside the crate: Python infers their types, and a Python function or a
 //! compiled one computes them.
 
-use crate::array::{Array, Meta, copy_elements};
+use crate::array::{Array, Meta};
 use crate::attributes::Attribute;
 use crate::compiled::{Function, Values};
 use crate::error::{Error, ErrorKind, Result};
 use crate::kernel::{Kernel, Metas};
+use crate::kernels::movement::copy_into;
 use crate::once::SetOnce;
 use crate::python::array::PyArray;
 use crate::python::convert;
@@ -184,7 +185,7 @@ impl Foreign {
                     format!("{} {:?}", array.dtype().name(), array.shape()),
                 )));
             }
-            copy_elements(array, out);
+            copy_into(array, out);
         }
         Ok(())
     }

@@ -122,10 +122,10 @@ impl CtcLoss {
     ) -> Result<f64> {
         let steps = samples.steps[b];
         let labels = &samples.labels[b];
-        let n = 2 * labels.len() + 1;
         let at = |t: usize, c: usize| (t * batch + b) * classes + c;
         let lattice =
             Lattice { log_prob: |t, c| read(at(t, c)), steps, labels, blank: self.blank as usize };
+        let n = lattice.row();
         let room = steps * n + 2 * n + steps * classes;
         let mut scratch = Scratch::new(OP, room * size_of::<f64>())?;
         let (alpha, rest) = scratch.as_mut::<f64>().split_at_mut(steps * n);

@@ -1,7 +1,7 @@
 //! The forward-backward sums of connectionist temporal classification for one sequence.
 
 use crate::math::{exp_f64, log_f64};
-use crate::simd::{PlainLoop, vectorized};
+use crate::simd::{PlainLoop, vectorized_wide};
 
 /// `log(exp(a) + exp(b))` with the larger one taken out: `m + ln(exp(a - m) + exp(b - m))`; of nothing
 /// beside -inf, and NaN beside NaN.
@@ -13,8 +13,11 @@ fn log_add(a: f64, b: f64) -> f64 {
     if (low == f64::NEG_INFINITY) | m.is_nan() { m } else { sum }
 }
 
+/// States of a vector. Rows of states are padded to a multiple, so that none is left to a scalar loop.
+const VECTOR: usize = 8;
+
 /// `row[s] = log(exp(a[s]) + exp(b[s]) + exp(c[s]))` from the left, c where a path may skip a state;
-/// then `add[s]` is added, if given.
+/// then `add[s]` is added, if given. A multiple of [`VECTOR`] states.
 struct Sums<'a> {
     a: &'a [f64],
     b: &'a [f64],
@@ -75,6 +78,12 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         2 * self.labels.len() + 1
     }
 
+    /// The length of a row of states with its padding. What stands there comes from real states
+    /// and goes to none.
+    pub(super) fn row(&self) -> usize {
+        self.states().next_multiple_of(VECTOR)
+    }
+
     fn label(&self, state: usize) -> usize {
         if state.is_multiple_of(2) { self.blank } else { self.labels[state / 2] }
     }
@@ -85,24 +94,24 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         state >= 3 && state % 2 == 1 && self.label(state) != self.label(state - 2)
     }
 
-    /// Which states a path may come to from two states below; two more follow that no path comes
-    /// to.
+    /// Which states of a row a path may come to from two states below; two more follow that no path
+    /// comes to.
     fn skipped(&self) -> Vec<bool> {
         let n = self.states();
-        (0..n + 2).map(|s| s < n && self.skips(s)).collect()
+        (0..self.row() + 2).map(|s| s < n && self.skips(s)).collect()
     }
 
     fn emissions(&self, t: usize, to: &mut [f64]) {
-        for (s, entry) in to.iter_mut().enumerate() {
+        for (s, entry) in to.iter_mut().enumerate().take(self.states()) {
             *entry = (self.log_prob)(t, self.label(s));
         }
     }
 
     /// `alpha[t, s]`: the log of the sum over all paths of rows `0..=t` that end in state `s`.
     fn forward(&self, alpha: &mut [f64]) {
-        let n = self.states();
+        let n = self.row();
         alpha.fill(f64::NEG_INFINITY);
-        for (s, a) in alpha.iter_mut().enumerate().take(n.min(2)) {
+        for (s, a) in alpha.iter_mut().enumerate().take(self.states().min(2)) {
             *a = (self.log_prob)(0, self.label(s));
         }
         let (skips, mut emitted) = (self.skipped(), vec![0.0; n]);
@@ -111,7 +120,7 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         for t in 1..self.steps {
             earlier[2..].copy_from_slice(&alpha[(t - 1) * n..t * n]);
             self.emissions(t, &mut emitted);
-            vectorized(Sums {
+            vectorized_wide(Sums {
                 a: &earlier[2..],
                 b: &earlier[1..],
                 c: &earlier,
@@ -122,21 +131,21 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         }
     }
 
-    /// The negative log-likelihood. `alpha` holds `steps * states` elements.
+    /// The negative log-likelihood. `alpha` holds `steps` rows.
     pub(super) fn loss(&self, alpha: &mut [f64]) -> f64 {
         let n = self.states();
         if self.steps == 0 {
             return if self.labels.is_empty() { 0.0 } else { f64::INFINITY };
         }
         self.forward(alpha);
-        let last = &alpha[(self.steps - 1) * n..self.steps * n];
+        let last = &alpha[(self.steps - 1) * self.row()..];
         let total = if n > 1 { log_add(last[n - 1], last[n - 2]) } else { last[0] };
         -total
     }
 
     /// Adds to `occupancy[t, c]` (rows of `classes`, zeroed before) the probability that the path
     /// is in class `c` at row `t`, states in ascending order. `alpha` is as [`Lattice::loss`] left
-    /// it; `beta` holds `2 * states` elements.
+    /// it; `beta` holds two rows.
     pub(super) fn occupancy(
         &self,
         alpha: &[f64],
@@ -145,11 +154,11 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
         classes: usize,
         occupancy: &mut [f64],
     ) {
-        let n = self.states();
-        let (row, shares) = beta.split_at_mut(n);
+        let (n, width) = (self.states(), self.row());
+        let (row, shares) = beta.split_at_mut(width);
         let skips = self.skipped();
-        // Two impossible states stand above the last.
-        let mut later = vec![f64::NEG_INFINITY; n + 2];
+        // All states above the last are impossible.
+        let mut later = vec![f64::NEG_INFINITY; width + 2];
         for t in (0..self.steps).rev() {
             if t + 1 == self.steps {
                 row.fill(f64::NEG_INFINITY);
@@ -159,10 +168,10 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
                 }
             } else {
                 // The log of the sum over all continuations after row t, which is not counted.
-                for (s, (to, beta)) in later.iter_mut().zip(&*row).enumerate() {
+                for (s, (to, beta)) in later[..n].iter_mut().zip(&*row).enumerate() {
                     *to = *beta + (self.log_prob)(t + 1, self.label(s));
                 }
-                vectorized(Sums {
+                vectorized_wide(Sums {
                     a: &later,
                     b: &later[1..],
                     c: &later[2..],
@@ -171,9 +180,9 @@ impl<P: Fn(usize, usize) -> f64> Lattice<'_, P> {
                     row,
                 });
             }
-            let a = &alpha[t * n..(t + 1) * n];
-            vectorized(Shares { a, b: row, c: loss, shares });
-            for (s, share) in shares.iter().enumerate() {
+            let a = &alpha[t * width..(t + 1) * width];
+            vectorized_wide(Shares { a, b: row, c: loss, shares });
+            for (s, share) in shares.iter().enumerate().take(n) {
                 occupancy[t * classes + self.label(s)] += share;
             }
         }

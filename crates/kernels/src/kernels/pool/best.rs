@@ -54,10 +54,15 @@ impl<S: Simd> Places<S> {
     }
 
     #[inline(always)]
-    pub(super) fn found(self, s: S) -> [i32; LANES] {
-        let mut found = [0i32; LANES];
+    pub(super) fn found(self, s: S) -> Found {
+        let mut found = Found([0; LANES]);
         // SAFETY: an array of 16.
-        unsafe { s.store_i(found.as_mut_ptr(), self.place) };
+        unsafe { s.store_i(found.0.as_mut_ptr(), self.place) };
         found
     }
 }
+
+/// The places of sixteen windows, in one cache line: they are read back at once, which waits where
+/// the store crossed a line.
+#[repr(align(64))]
+pub(super) struct Found(pub(super) [i32; LANES]);

@@ -1,7 +1,7 @@
 //! f32 maxima of windows that all lie inside the plane: sixteen outputs of a row at a time, read where
 //! they lie.
 
-use super::best::{Maxima, Places};
+use super::best::{Found, Maxima, Places};
 use super::planes::Planes;
 use crate::error::Result;
 use crate::kernels::lanes::Lane;
@@ -153,7 +153,7 @@ impl Tile<'_> {
                 places.take(s, self.load::<S, STEP>(s, tap), place);
             }
             f32::put(s, self.y, self.n, places.best);
-            let found = places.found(s);
+            let Found(found) = &places.found(s);
             if self.n == LANES {
                 for l in 0..LANES {
                     *indices.add(l) = base + i64::from(found[l]);

@@ -5,7 +5,7 @@
 //! together, so that one tap of neighbouring outputs is one vector. Padding holds what changes no
 //! result: +0.0 for a sum that starts from +0.0, -inf for a maximum.
 
-use super::best::{Maxima, Places};
+use super::best::{Found, Maxima, Places};
 use super::planes::Planes;
 use crate::error::Result;
 use crate::kernels::lanes::{Lane, for_lanes};
@@ -263,7 +263,7 @@ unsafe fn places<S: Simd>(
                 places.take(s, s.load(from.add(tap.offset + w)), place);
             }
             f32::put(s, y.add(w), count, places.best);
-            let found = places.found(s);
+            let Found(found) = &places.found(s);
             for l in 0..count {
                 let place = i64::from(found[l]);
                 *indices.add(w + l) = if place < 0 { -1 } else { base + place };
