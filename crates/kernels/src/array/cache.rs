@@ -203,18 +203,45 @@ const fn mapped(bytes: usize) -> bool {
     cfg!(unix) && bytes > OWN_BLOCK
 }
 
+/// A page of the system's large kind.
+#[cfg(unix)]
+const LARGE_PAGE: usize = 2 << 20;
+
+/// A new mapping of zeros, which begins with a large page where it holds one.
+#[cfg(unix)]
+fn map(bytes: usize) -> Option<*mut libc::c_void> {
+    let spare = if bytes < LARGE_PAGE { 0 } else { LARGE_PAGE };
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+    // SAFETY: a new mapping at a place of the system's choice, of which the pages before and behind
+    // the block are given back.
+    unsafe {
+        let begin = libc::mmap(std::ptr::null_mut(), bytes + spare, protection, flags, -1, 0);
+        if begin == libc::MAP_FAILED {
+            return None;
+        }
+        if spare == 0 {
+            return Some(begin);
+        }
+        let before = begin.align_offset(LARGE_PAGE);
+        let block = begin.wrapping_byte_add(before);
+        if before > 0 {
+            libc::munmap(begin, before);
+        }
+        if before < spare {
+            libc::munmap(block.wrapping_byte_add(bytes), spare - before);
+        }
+        Some(block)
+    }
+}
+
 /// Memory of the system; null when it refuses.
 fn from_system(bytes: usize, zeroed: bool) -> *mut u8 {
     #[cfg(unix)]
     if mapped(bytes) {
-        let (protection, flags) =
-            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new mapping at a place of the system's choice; its bytes are zero.
-        let block = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
-        if block == libc::MAP_FAILED {
-            return std::ptr::null_mut();
-        }
-        // Large pages are touched once for every two megabytes. A refusal changes nothing else.
+        let Some(block) = map(bytes) else { return std::ptr::null_mut() };
+        // Large pages are touched once for every two megabytes, and found again sooner. A refusal
+        // changes nothing else.
         #[cfg(target_os = "linux")]
         // SAFETY: the mapping that was just made.
         unsafe {
