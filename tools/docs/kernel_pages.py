@@ -52,7 +52,7 @@ FAMILIES = (
          "cast.rs", "variadic.rs"),
         ("../math/mod.rs",),
     ),
-    Family("activations", "Activations", ("activation.rs", "activation_grad.rs")),
+    Family("activations", "Activations", ("activation.rs", "activation_grad.rs", "relu_mask.rs")),
     Family(
         "reductions",
         "Reductions and softmax",
@@ -62,7 +62,7 @@ FAMILIES = (
     Family(
         "normalization",
         "Normalisation",
-        ("batch_norm.rs", "layer_norm.rs", "group_norm.rs"),
+        ("batch_norm", "layer_norm.rs", "group_norm.rs"),
         ("norm_rows.rs",),
     ),
     Family("products", "Matrix products", ("gemm",)),

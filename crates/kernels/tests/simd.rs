@@ -72,6 +72,7 @@ impl WithSimd for AllOps {
             s.select(s.mask_or(s.lt(a, b), s.is_nan(c)), a, c),
             s.select(s.mask_not(s.lt(a, b)), a, c),
             s.select(s.mask_first(5), a, b),
+            s.select(s.mask_of(s.mask_bits(s.lt(a, b))), a, b),
             s.from_bits(s.select_i(s.lt_i(s.bits(a), s.bits(b)), s.bits(a), s.bits(c))),
             s.from_bits(s.select_i(s.eq_i(s.bits(a), s.bits(b)), s.bits(a), s.bits(c))),
         ] {
@@ -92,6 +93,12 @@ impl WithSimd for AllOps {
             // SAFETY: n is at most 16.
             unsafe { s.store_n(part.as_mut_ptr(), n, s.load_n(self.0.as_ptr(), n)) };
             out.push(part.iter().map(|&x| canonical(x)).collect());
+        }
+        for n in [0, 5, LANES] {
+            let mut part = [7u16; LANES];
+            // SAFETY: n is at most 16.
+            unsafe { s.store_low(part.as_mut_ptr(), n, s.bits(a)) };
+            out.push(part.map(u64::from).to_vec());
         }
         let both = [self.0, self.1].concat();
         // SAFETY: 31 elements from each of the two places.

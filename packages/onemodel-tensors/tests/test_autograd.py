@@ -260,3 +260,81 @@ def test_only_the_chosen_leaves_are_added_to():
     assert w.grad is None
     with pytest.raises(om.OneModelError, match="input 0 to be a leaf"):
         (x * w).sum().backward(inputs=[y])
+
+
+def rectified_twice(x):
+    """Records that write over the gradient they are given, one behind the other."""
+    first = om.relu(x * 2)
+    return first, om.relu(first - 1)
+
+
+def data(*values):
+    return om.tensor(list(values), dtype="float32", requires_grad=True)
+
+
+def test_records_that_write_over_their_gradient_give_the_same_bits():
+    x = data(-1.0, 0.25, 1.0, float("nan"))
+    _, y = rectified_twice(x)
+    (y * y).sum().backward()
+    want = data(-1.0, 0.25, 1.0, float("nan"))
+    _, y = rectified_twice(want)
+    seen = []
+    y.register_hook(lambda g: seen.append(g))  # what a hook saw is not written over
+    (y * y).sum().backward()
+    assert x.grad.numpy().tobytes() == want.grad.numpy().tobytes()
+    assert seen[0].tolist()[:3] == [0.0, 0.0, 2.0]
+
+
+def test_the_callers_weight_is_not_written_over():
+    x, weight = data(-1.0, 1.0), om.tensor([3.0, 4.0], dtype="float32")
+    om.relu(x).backward(weight)
+    assert weight.tolist() == [3.0, 4.0]
+    assert x.grad.tolist() == [0.0, 4.0]
+
+
+def test_gradients_that_are_asked_for_are_not_written_over():
+    x = data(-1.0, 0.25, 1.0)
+    first, y = rectified_twice(x)
+    of_first, of_y, of_x = om.autograd.grad((y * 3).sum(), (first, y, x))
+    assert of_y.tolist() == [3.0, 3.0, 3.0]
+    assert of_first.tolist() == [0.0, 0.0, 3.0]
+    assert of_x.tolist() == [0.0, 0.0, 6.0]
+
+
+def test_a_gradient_that_two_inputs_get_is_not_written_over():
+    a, b = data(-1.0, 1.0), data(1.0, -1.0)
+    (om.relu(a * 1) + om.relu(b * 1)).mul(2).sum().backward()
+    assert a.grad.tolist() == [0.0, 2.0]
+    assert b.grad.tolist() == [2.0, 0.0]
+
+
+def test_a_second_pass_through_records_that_write_over_gradients():
+    x = data(-1.0, 0.25, 1.0)
+    _, y = rectified_twice(x)
+    total = (y * y).sum()
+    total.backward(retain_graph=True)
+    once = x.grad.tolist()
+    total.backward()
+    assert x.grad.tolist() == [2 * g for g in once]
+
+
+def test_batch_norm_writes_its_input_gradient_over_the_one_it_is_given():
+    draw = np.random.default_rng(0)
+    values = draw.standard_normal((3, 2, 4, 4), np.float32)
+    results = []
+    for kept in (False, True):
+        x = om.from_numpy(values).requires_grad_(True)
+        y = om.relu(om.functional.batch_norm(x, None, None, training=True))
+        if kept:
+            y.retain_grad()
+        (y * y).sum().backward()
+        results.append(x.grad.numpy().tobytes())
+    assert results[0] == results[1]
+
+
+def test_the_result_of_a_rectifier_may_be_written_into():
+    x = data(-1.0, 2.0)
+    y = om.relu(x)
+    y.mul_(3)
+    y.sum().backward()
+    assert x.grad.tolist() == [0.0, 3.0]

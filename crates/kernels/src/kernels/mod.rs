@@ -12,7 +12,6 @@ mod binary;
 mod blocks;
 mod broadcast;
 mod cast;
-mod channel_sums;
 mod clip;
 mod comparison;
 mod conv;
@@ -39,6 +38,7 @@ mod quantized;
 mod random;
 mod recurrent;
 mod reduce;
+mod relu_mask;
 mod resize;
 mod scan;
 mod select;
@@ -90,6 +90,7 @@ pub(crate) const FAMILIES: &[&[Entry]] = &[
     random::uniform::KERNELS,
     recurrent::KERNELS,
     reduce::KERNELS,
+    relu_mask::KERNELS,
     resize::KERNELS,
     scan::KERNELS,
     select::KERNELS,

@@ -176,6 +176,10 @@ impl Simd for Avx512 {
         ((1u32 << n.min(LANES)) - 1) as u16
     }
     #[inline(always)]
+    fn mask_of(self, bits: u16) -> Self::M {
+        bits
+    }
+    #[inline(always)]
     fn splat_i(self, x: i32) -> Self::I {
         registers!(_mm512_set1_epi32(x))
     }
@@ -183,6 +187,19 @@ impl Simd for Avx512 {
     unsafe fn load_i(self, p: *const i32) -> Self::I {
         // SAFETY: the caller's 16 elements; the CPU as in `registers`.
         unsafe { _mm512_loadu_si512(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_low(self, p: *mut u16, n: usize, v: Self::I) {
+        // Narrowing stores are slow on some CPUs, so the vector is narrowed before.
+        // SAFETY: masked to the caller's n elements; the CPU as in `registers`.
+        unsafe {
+            let low = _mm512_cvtepi32_epi16(v);
+            if n == LANES {
+                _mm256_storeu_si256(p.cast(), low);
+            } else {
+                _mm256_mask_storeu_epi16(p.cast(), self.mask_first(n), low);
+            }
+        }
     }
     #[inline(always)]
     unsafe fn store_i(self, p: *mut i32, v: Self::I) {

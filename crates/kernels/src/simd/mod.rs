@@ -244,11 +244,42 @@ pub trait Simd: Copy + Send + Sync + 'static {
     }
     /// The first `n` lanes.
     fn mask_first(self, n: usize) -> Self::M;
+    /// Lane l is bit l.
+    #[inline(always)]
+    fn mask_of(self, bits: u16) -> Self::M {
+        const LANE: [i32; LANES] = {
+            let mut lane = [1; LANES];
+            let mut l = 0;
+            while l < LANES {
+                lane[l] = 1 << l;
+                l += 1;
+            }
+            lane
+        };
+        // SAFETY: an array of 16.
+        let lane = unsafe { self.load_i(LANE.as_ptr()) };
+        self.eq_i(self.and_i(self.splat_i(i32::from(bits)), lane), lane)
+    }
 
     // i32
     fn splat_i(self, x: i32) -> Self::I;
     unsafe fn load_i(self, p: *const i32) -> Self::I;
     unsafe fn store_i(self, p: *mut i32, v: Self::I);
+    /// Stores the low halves of the first `n` lanes.
+    ///
+    /// # Safety
+    /// `p` has room for them.
+    #[inline(always)]
+    unsafe fn store_low(self, p: *mut u16, n: usize, v: Self::I) {
+        let mut lanes = [0; LANES];
+        // SAFETY: an array of 16, and the caller's promise.
+        unsafe {
+            self.store_i(lanes.as_mut_ptr(), v);
+            for l in 0..n.min(LANES) {
+                *p.add(l) = lanes[l] as u16;
+            }
+        }
+    }
     /// Wrapping.
     fn add_i(self, a: Self::I, b: Self::I) -> Self::I;
     fn sub_i(self, a: Self::I, b: Self::I) -> Self::I;

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from onemodel_tensors.autograd.nodes import Node
     from onemodel_tensors.tensor import Tensor
 
-__all__ = ["Attributes", "BackwardRecord", "Gradient", "Gradients"]
+__all__ = ["Attributes", "BackwardRecord", "Gradient", "Gradients", "overwrites"]
 
 Attributes = dict[str, Any]
 """Attribute values by name: int, float, str, bool, or a tuple of ints or floats; ints may be symbolic sizes."""
@@ -25,6 +25,18 @@ Gradient = Callable[..., Gradients]
 
 An output without a gradient gives ``None``. It may return its argument itself, but never an array of ``record.saved``.
 """
+
+_overwriting: set[Gradient] = set()
+
+
+def overwrites(gradient: Gradient) -> Gradient:
+    """Declare that a gradient function writes its result over its only output's gradient where it may.
+
+    It may while :attr:`BackwardRecord.owns_gradient` holds.
+    """
+    _overwriting.add(gradient)
+    return gradient
+
 
 NO_ATTRIBUTES: Attributes = {}
 """Shared by all records without attributes; never written to."""
@@ -46,6 +58,8 @@ class BackwardRecord:
         edges: for each input the autograd node that produced it, or ``None`` when it needs no gradient.
         outputs: the number of outputs.
         hooks: functions to call with the gradient of an output before it is used, by output.
+        overwrites: whether the gradient function was declared by :func:`overwrites`.
+        owns_gradient: whether nobody else holds the gradient of the only output, so that it may be written over.
     """
 
     __slots__ = (
@@ -56,6 +70,8 @@ class BackwardRecord:
         "inputs",
         "operator",
         "outputs",
+        "overwrites",
+        "owns_gradient",
         "saved",
         "versions",
     )
@@ -75,6 +91,8 @@ class BackwardRecord:
         self.inputs = inputs
         self.attributes = attributes
         self.gradient = gradient
+        self.overwrites = gradient in _overwriting
+        self.owns_gradient = False
         self.edges = edges
         self.saved = saved
         self.versions = versions

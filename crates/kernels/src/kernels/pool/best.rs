@@ -1,6 +1,6 @@
 //! The maxima of sixteen windows, tap after tap, and their places.
 
-use crate::simd::{LANES, Simd};
+use crate::simd::Simd;
 
 /// The maxima so far, or the first NaN among the taps.
 pub(super) struct Maxima<S: Simd> {
@@ -35,7 +35,8 @@ impl<S: Simd> Maxima<S> {
 /// The maxima so far, and the place of the first of equal ones or of the first NaN.
 pub(super) struct Places<S: Simd> {
     pub(super) best: S::F,
-    place: S::I,
+    /// -1 for none.
+    pub(super) place: S::I,
 }
 
 impl<S: Simd> Places<S> {
@@ -52,17 +53,4 @@ impl<S: Simd> Places<S> {
         self.best = s.select(replaces, value, self.best);
         self.place = s.select_i(replaces, place, self.place);
     }
-
-    #[inline(always)]
-    pub(super) fn found(self, s: S) -> Found {
-        let mut found = Found([0; LANES]);
-        // SAFETY: an array of 16.
-        unsafe { s.store_i(found.0.as_mut_ptr(), self.place) };
-        found
-    }
 }
-
-/// The places of sixteen windows, in one cache line: they are read back at once, which waits where
-/// the store crossed a line.
-#[repr(align(64))]
-pub(super) struct Found(pub(super) [i32; LANES]);

@@ -1,9 +1,11 @@
 //! f32 maxima of windows that all lie inside the plane: sixteen outputs of a row at a time, read where
 //! they lie.
 
-use super::best::{Found, Maxima, Places};
+use super::best::{Maxima, Places};
+use super::places::Indices;
 use super::planes::Planes;
 use crate::error::Result;
+use crate::kernels::gemm::microkernel::prefetch;
 use crate::kernels::lanes::Lane;
 use crate::scratch::Scratch;
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
@@ -23,7 +25,7 @@ pub(super) unsafe fn run(
     range: std::ops::Range<usize>,
     x: *const f32,
     y: *mut f32,
-    indices: Option<*mut i64>,
+    indices: Option<Indices>,
 ) -> Result<bool> {
     let w = &p.window;
     let ends = |axis: usize| {
@@ -48,13 +50,16 @@ pub(super) unsafe fn run(
     Ok(true)
 }
 
+/// Elements of an input that the second-level cache may still hold.
+const NEAR: usize = 1 << 19;
+
 struct Job<'a> {
     p: &'a Planes,
     taps: &'a SmallVec<[usize; 16]>,
     range: std::ops::Range<usize>,
     x: *const f32,
     y: *mut f32,
-    indices: Option<*mut i64>,
+    indices: Option<Indices>,
     /// Room for what is left of the input where a vector would reach behind it.
     end: &'a mut [f32],
 }
@@ -67,8 +72,14 @@ impl WithSimd for Job<'_> {
         let (p, [_, oh, ow]) = (self.p, self.p.output);
         let (input, all) = (p.input_size(), p.count * p.input_size());
         let [_, down, right] = p.window.strides;
+        let far = all > NEAR;
         for plane in self.range {
             for h in 0..oh {
+                if far {
+                    // What the output row after the next reads.
+                    let next = plane * input + (h + 2) * down * p.sizes[2];
+                    ask(self.x.wrapping_add(next), down * p.sizes[2]);
+                }
                 let mut w = 0;
                 while w < ow {
                     let n = LANES.min(ow - w);
@@ -89,8 +100,8 @@ impl WithSimd for Job<'_> {
                         match (self.indices, right) {
                             (None, 1) => tile.maxima::<S, 1>(s),
                             (None, _) => tile.maxima::<S, 2>(s),
-                            (Some(i), 1) => tile.places::<S, 1>(s, inside, base, i.add(to)),
-                            (Some(i), _) => tile.places::<S, 2>(s, inside, base, i.add(to)),
+                            (Some(i), 1) => tile.places::<S, 1>(s, inside, base, (i, to)),
+                            (Some(i), _) => tile.places::<S, 2>(s, inside, base, (i, to)),
                         }
                     }
                     w += LANES;
@@ -98,6 +109,29 @@ impl WithSimd for Job<'_> {
             }
         }
     }
+}
+
+/// Asks for `n` elements ahead of their use.
+#[inline(never)]
+fn ask(x: *const f32, n: usize) {
+    for i in (0..n).step_by(LANES) {
+        prefetch(x.wrapping_add(i));
+    }
+}
+
+/// From the first of sixteen outputs to each of them.
+struct Steps<const STEP: usize>;
+
+impl<const STEP: usize> Steps<STEP> {
+    const LANES: [i32; LANES] = {
+        let mut steps = [0; LANES];
+        let mut l = 0;
+        while l < LANES {
+            steps[l] = (l * STEP) as i32;
+            l += 1;
+        }
+        steps
+    };
 }
 
 /// `n` neighbouring outputs.
@@ -138,31 +172,18 @@ impl Tile<'_> {
         s: S,
         first: usize,
         base: i64,
-        indices: *mut i64,
+        (indices, to): (Indices, usize),
     ) {
-        let mut starts = [0i32; LANES];
-        for l in 0..LANES {
-            starts[l] = (first + l * STEP) as i32;
-        }
         // SAFETY: the caller's vectors, `n` outputs and `n` indices, and an array of 16.
         unsafe {
-            let start = s.load_i(starts.as_ptr());
+            let start = s.add_i(s.splat_i(first as i32), s.load_i(Steps::<STEP>::LANES.as_ptr()));
             let mut places = Places::new(s, start);
             for &tap in self.taps {
                 let place = s.add_i(start, s.splat_i(tap as i32));
                 places.take(s, self.load::<S, STEP>(s, tap), place);
             }
             f32::put(s, self.y, self.n, places.best);
-            let Found(found) = &places.found(s);
-            if self.n == LANES {
-                for l in 0..LANES {
-                    *indices.add(l) = base + i64::from(found[l]);
-                }
-            } else {
-                for l in 0..self.n {
-                    *indices.add(l) = base + i64::from(found[l]);
-                }
-            }
+            indices.put_lanes(s, to, self.n, places.place, base);
         }
     }
 }

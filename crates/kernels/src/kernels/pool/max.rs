@@ -1,16 +1,16 @@
-//! MaxPool and its gradient.
+//! MaxPool.
 
 use super::inside;
+use super::places::{Form, Indices};
 use super::planes::{Planes, PoolAttributes};
 use super::windows::{self, Task};
-use crate::array::{Array, Dims, Meta};
+use crate::array::{Array, Meta};
 use crate::attributes::Attributes;
 use crate::dtype::{DType, Element};
 use crate::error::{Error, Result};
 use crate::kernel::{Inputs, Kernel, Metas};
 use crate::kernels::gemm::half_precision::{is_half, narrow, widened};
 use crate::kernels::gemm::matrix::Shared;
-use crate::kernels::gemm::product::try_for_each;
 use crate::scratch::Scratch;
 use crate::simd::{Simd, WithSimd, dispatch};
 use smallvec::smallvec;
@@ -35,15 +35,22 @@ ordered!(u8: u8::MIN, u16: u16::MIN, u32: u32::MIN, u64: u64::MIN, i8: i8::MIN, 
 /// As the attribute getters.
 pub(super) fn build(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
     let with_indices = attributes.flag("with_indices", true)?;
-    Ok(Arc::new(MaxPool { pool: PoolAttributes::read(attributes)?, with_indices }))
+    let form = match attributes.choice("indices_in", &["input", "plane"], 0)? {
+        _ if !with_indices => Form::None,
+        0 => Form::Input,
+        _ => Form::Plane,
+    };
+    Ok(Arc::new(MaxPool { pool: PoolAttributes::read(attributes)?, form }))
 }
 
 /// `y = max` of each window and the flat index of the place in the whole input: the first of equal
 /// ones in window order (zeros of both signs are equal); the first NaN wins. A window that lies in the
 /// padding alone gives the lowest value and index -1. Without `with_indices` y is the only output.
+/// With `indices_in` plane the places are those inside a plane, as uint16 (uint32 where a plane has
+/// more than 65535 elements), of which the largest number stands for none.
 struct MaxPool {
     pool: PoolAttributes,
-    with_indices: bool,
+    form: Form,
 }
 
 struct Rows<'a, T> {
@@ -51,7 +58,7 @@ struct Rows<'a, T> {
     range: std::ops::Range<usize>,
     x: *const T,
     y: *mut T,
-    indices: Option<*mut i64>,
+    indices: Option<Indices>,
     /// Places inside the plane, for one output row; `u32::MAX` for none.
     places: &'a mut [u32],
     /// The first input column of each output's window, `u32::MAX` for none.
@@ -112,10 +119,7 @@ impl<T: Ordered> WithSimd for Rows<'_, T> {
                     }
                     let Some(indices) = self.indices else { continue };
                     let base = (plane * input) as i64;
-                    let indices = std::slice::from_raw_parts_mut(indices.add(to), ow);
-                    for (index, &place) in indices.iter_mut().zip(places.iter()) {
-                        *index = if place == u32::MAX { -1 } else { base + i64::from(place) };
-                    }
+                    indices.put(to, places, base);
                 }
             }
         }
@@ -156,7 +160,7 @@ impl MaxPool {
             return Ok(());
         }
         let x = x.to_contiguous()?;
-        let indices = indices.map(Array::as_mut_ptr::<i64>);
+        let indices = indices.map(Indices::of);
         let job = Shared::new((x.as_ptr::<T>(), y.as_mut_ptr::<T>(), indices));
         let mut columns = Scratch::new("MaxPool", planes.output[2] * size_of::<u32>())?;
         let columns = &mut columns.as_mut::<u32>()[..planes.output[2]];
@@ -208,9 +212,10 @@ impl Kernel for MaxPool {
             let got = format!("{:?}", &x.shape[..]);
             return Err(Error::memory("MaxPool", "planes of fewer than 2^32 elements", got));
         }
-        let indices = Meta { dtype: DType::I64, shape: shape.clone() };
+        let plane = x.shape[2..].iter().product();
+        let indices = Meta { dtype: self.form.dtype(plane), shape: shape.clone() };
         let mut outputs: Metas = smallvec![Meta { dtype: x.dtype, shape }];
-        if self.with_indices {
+        if self.form != Form::None {
             outputs.push(indices);
         }
         Ok(outputs)
@@ -243,102 +248,6 @@ impl Kernel for MaxPool {
     }
 
     fn single_output(&self) -> bool {
-        !self.with_indices
-    }
-}
-
-/// Prepares MaxPoolGrad.
-///
-/// # Errors
-/// As the attribute getters.
-pub(super) fn build_grad(attributes: &mut Attributes) -> Result<Arc<dyn Kernel>> {
-    Ok(Arc::new(MaxPoolGrad { input_shape: attributes.sizes_required("input_shape")? }))
-}
-
-/// `dx[indices[p]] += g[p]` from +0.0, for p ascending; index -1 adds nothing.
-struct MaxPoolGrad {
-    input_shape: Vec<usize>,
-}
-
-impl MaxPoolGrad {
-    fn compute<T: Element + std::ops::AddAssign>(
-        &self,
-        g: &Array,
-        indices: &Array,
-        out: &Array,
-    ) -> Result<()> {
-        let (g, indices) = (g.to_contiguous()?, indices.to_contiguous()?);
-        let planes = g.shape()[0] * g.shape()[1];
-        if planes == 0 {
-            return Ok(());
-        }
-        let (from, to) = (g.size() / planes, out.size() / planes);
-        let job = Shared::new(out.as_mut_ptr::<T>());
-        let parts = crate::kernels::gemm::product::parts_of(4 * (g.size() + out.size()));
-        let parts = parts.min(planes);
-        try_for_each(parts, |part| {
-            for plane in planes * part / parts..planes * (part + 1) / parts {
-                // SAFETY: planes are disjoint parts of the output.
-                let dx = unsafe { std::slice::from_raw_parts_mut(job.get().add(plane * to), to) };
-                dx.fill(T::default());
-                let range = plane * from..(plane + 1) * from;
-                let pairs = g.as_slice::<T>()[range.clone()].iter();
-                for (&g, &index) in pairs.zip(&indices.as_slice::<i64>()[range]) {
-                    let at = (index as usize).wrapping_sub(plane * to);
-                    if let Some(dx) = dx.get_mut(at) {
-                        *dx += g;
-                    } else if index != -1 {
-                        return Err(Error::bounds(
-                            "MaxPoolGrad",
-                            format!(
-                                "indices of plane {plane} in {}..{}",
-                                plane * to,
-                                plane * to + to
-                            ),
-                            format!("{index}"),
-                        ));
-                    }
-                }
-            }
-            Ok(())
-        })
-    }
-}
-
-impl Kernel for MaxPoolGrad {
-    fn name(&self) -> &'static str {
-        "MaxPoolGrad"
-    }
-
-    fn infer(&self, inputs: &[Option<&Meta>]) -> Result<Metas> {
-        let inputs = Inputs::new("MaxPoolGrad", inputs, 2, 2)?;
-        let (g, indices) = (inputs.get(0), inputs.get(1));
-        if !matches!(g.dtype, DType::F32 | DType::F64) {
-            return Err(Error::dtype("MaxPoolGrad", "float32 or float64", g.dtype.name()));
-        }
-        if indices.dtype != DType::I64 {
-            return Err(Error::dtype("MaxPoolGrad", "indices of int64", indices.dtype.name()));
-        }
-        let input = &self.input_shape;
-        if g.shape != indices.shape
-            || g.rank() < 3
-            || g.rank() != input.len()
-            || g.shape[..2] != input[..2]
-        {
-            return Err(Error::shape(
-                "MaxPoolGrad",
-                format!("a gradient and indices of one shape, pooled from {input:?}"),
-                format!("{:?} and {:?}", &g.shape[..], &indices.shape[..]),
-            ));
-        }
-        Ok(smallvec![Meta { dtype: g.dtype, shape: Dims::from_slice(input) }])
-    }
-
-    fn run(&self, inputs: &[Option<&Array>], outputs: &[Array]) -> Result<()> {
-        let (Some(g), Some(indices)) = (inputs[0], inputs[1]) else { return Ok(()) };
-        match g.dtype() {
-            DType::F32 => self.compute::<f32>(g, indices, &outputs[0]),
-            _ => self.compute::<f64>(g, indices, &outputs[0]),
-        }
+        self.form == Form::None
     }
 }

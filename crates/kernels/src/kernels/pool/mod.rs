@@ -9,6 +9,8 @@ mod best;
 mod global;
 mod inside;
 mod max;
+mod max_grad;
+mod places;
 mod planes;
 #[cfg(test)]
 mod tests;
@@ -16,7 +18,7 @@ mod windows;
 
 pub(crate) const KERNELS: &[Entry] = &[
     Entry { name: "MaxPool", build: max::build },
-    Entry { name: "MaxPoolGrad", build: max::build_grad },
+    Entry { name: "MaxPoolGrad", build: max_grad::build },
     Entry { name: "AveragePool", build: average::build },
     Entry { name: "AveragePoolGrad", build: average::build_grad },
     Entry { name: "LpPool", build: average::build_lp },

@@ -5,7 +5,8 @@
 //! together, so that one tap of neighbouring outputs is one vector. Padding holds what changes no
 //! result: +0.0 for a sum that starts from +0.0, -inf for a maximum.
 
-use super::best::{Found, Maxima, Places};
+use super::best::{Maxima, Places};
+use super::places::Indices;
 use super::planes::Planes;
 use crate::error::Result;
 use crate::kernels::lanes::{Lane, for_lanes};
@@ -24,7 +25,7 @@ pub(super) enum Task<'a> {
     Maximum,
     /// The maximum and its place in the whole input.
     Place {
-        indices: *mut i64,
+        indices: Indices,
     },
 }
 
@@ -132,8 +133,8 @@ impl WithSimd for Job<'_> {
                         }
                         Task::Maximum => maxima(s, layout, from, y, ow),
                         Task::Place { indices } => {
-                            let indices = indices.add(plane * output + h * ow);
-                            places(s, p, layout, from, (plane, h), y, indices);
+                            let to = plane * output + h * ow;
+                            places(s, p, layout, from, (plane, h), y, (indices, to));
                         }
                     }
                 }
@@ -231,7 +232,7 @@ unsafe fn places<S: Simd>(
     from: *const f32,
     (plane, h): (usize, usize),
     y: *mut f32,
-    indices: *mut i64,
+    (indices, to): (Indices, usize),
 ) {
     let ow = p.output[2];
     let (stride, width) = (p.window.strides[2] as i32, p.sizes[2] as i32);
@@ -263,11 +264,7 @@ unsafe fn places<S: Simd>(
                 places.take(s, s.load(from.add(tap.offset + w)), place);
             }
             f32::put(s, y.add(w), count, places.best);
-            let Found(found) = &places.found(s);
-            for l in 0..count {
-                let place = i64::from(found[l]);
-                *indices.add(w + l) = if place < 0 { -1 } else { base + place };
-            }
+            indices.put_lanes(s, to + w, count, places.place, base);
         }
         w += LANES;
     }

@@ -251,6 +251,12 @@ def _run(
                 "freed it; pass retain_graph=True to that one, or run the forward pass again"
             )
         record.check_versions()
+        if record.overwrites:
+            record.owns_gradient = (
+                (identity, 0) in owned
+                and record.hooks is None
+                and (wanted is None or (identity, 0) not in wanted)
+            )
         gradients = record.gradient(record, *outputs)
         edges = record.edges
         if not retain_graph:
@@ -258,8 +264,11 @@ def _run(
         for edge, below in zip(edges, gradients):
             if edge is not None and below is not None:
                 key = _key(edge)
-                first = isinstance(edge, Leaf) and key not in pending
-                if first and _is_private(below, outputs, gradients):
+                if (
+                    (type(edge) is Leaf or (type(edge) is BackwardRecord and edge.overwrites))
+                    and key not in pending
+                    and _is_private(below, outputs, gradients, record.owns_gradient)
+                ):
                     owned.add(key)
                 receive(edge, below)
     for identity, leaf in leaves.items():
@@ -277,12 +286,14 @@ def _run(
     return found
 
 
-def _is_private(gradient: Array, outputs: list[Array | None], gradients: Gradients) -> bool:
+def _is_private(
+    gradient: Array, outputs: list[Array | None], gradients: Gradients, owns_outputs: bool
+) -> bool:
     """Whether nobody else can hold an array that a gradient function returned."""
     return (
         gradient.storage_refs == 1
         and gradient.is_contiguous
-        and all(gradient is not other for other in outputs)
+        and (owns_outputs or all(gradient is not other for other in outputs))
         and [other is gradient for other in gradients].count(True) == 1
     )
 

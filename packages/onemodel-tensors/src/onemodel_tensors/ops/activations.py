@@ -33,7 +33,14 @@ from onemodel_tensors.ops.in_place import in_place
 from onemodel_tensors.ops.mathematics import sigmoid, tanh
 from onemodel_tensors.ops.promotion import require_floating
 from onemodel_tensors.ops.selection import where
-from onemodel_tensors.record import NO_ATTRIBUTES, Attributes, BackwardRecord, Gradient, Gradients
+from onemodel_tensors.record import (
+    NO_ATTRIBUTES,
+    Attributes,
+    BackwardRecord,
+    Gradient,
+    Gradients,
+    overwrites,
+)
 from onemodel_tensors.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -66,6 +73,7 @@ __all__ = [
 
 _RELU = Kernel("Relu")
 _RELU_GRAD = Kernel("ReluGrad")
+_RELU_MASK, _RELU_MASK_GRAD = Kernel("ReluMask"), Kernel("ReluMaskGrad")
 _SELU_ALPHA = 1.6732632423543772848170429916717
 _SELU_SCALE = 1.0507009873554804934193349852946
 
@@ -95,10 +103,22 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """``max(x, 0)``; NaN stays NaN. Its gradient at 0 is 0. Integers are allowed."""
     if inplace:
         return in_place(input, "relu(inplace=True)", relu)
-    out = _RELU(input._array)
+    x = input._array
+    if input._node is not None and x.dtype == "float32":
+        out, mask = _RELU_MASK(x)
+        return recorded("Relu", (input,), NO_ATTRIBUTES, out, _relu_mask_gradient, (mask,))
+    out = _RELU(x)
     if input._node is None and not recording.active:
         return Tensor(out)
     return recorded("Relu", (input,), NO_ATTRIBUTES, out, _relu_gradient, (out,))
+
+
+@overwrites
+def _relu_mask_gradient(record: BackwardRecord, g: Array) -> Gradients:
+    if record.owns_gradient:
+        _RELU_MASK_GRAD.run_into([g], [record.saved[0], g])
+        return (g,)
+    return (_RELU_MASK_GRAD(record.saved[0], g),)
 
 
 def _relu_gradient(record: BackwardRecord, g: Array) -> Gradients:

@@ -17,7 +17,7 @@ from onemodel_tensors.layouts import through_plain
 from onemodel_tensors.ops.arithmetic import add, mul
 from onemodel_tensors.ops.arrays import ADD, MUL, SUB, cast, number, reduce_sum, scaled
 from onemodel_tensors.ops.promotion import require_floating
-from onemodel_tensors.record import BackwardRecord, Gradients
+from onemodel_tensors.record import BackwardRecord, Gradients, overwrites
 from onemodel_tensors.tensor import Tensor
 
 __all__ = [
@@ -153,8 +153,19 @@ def _train(
     return result
 
 
+@overwrites
 def _train_gradient(record: BackwardRecord, g: Array) -> Gradients:
-    return kernel("BatchNormGrad")(*record.saved, g)  # type: ignore[no-any-return]
+    gradient = kernel("BatchNormGrad")
+    if record.owns_gradient:
+        scale = record.saved[1]
+        found = (
+            g,
+            Array.full(scale.shape, 0, scale.dtype),
+            Array.full(scale.shape, 0, scale.dtype),
+        )
+        gradient.run_into(found, (*record.saved, g))
+        return found
+    return gradient(*record.saved, g)  # type: ignore[no-any-return]
 
 
 def layer_norm(

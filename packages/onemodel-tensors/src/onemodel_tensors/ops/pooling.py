@@ -134,8 +134,14 @@ def _max_pool(
     if single:
         input = input.unsqueeze(0)
     x = input._array
-    out, indices = kernel("MaxPool", **attributes)(x)
     gradient = _max_pool_gradient if x.dtype in FLOATING else None
+    if not return_indices and (gradient is None or input._node is None):
+        out = kernel("MaxPool", with_indices=0, **attributes)(x)
+        result = recorded("MaxPool", (input,), attributes, out, gradient)
+        return result.squeeze(0) if single else result
+    # Places inside a plane are a quarter as long.
+    places_in = "input" if return_indices else "plane"
+    out, indices = kernel("MaxPool", indices_in=places_in, **attributes)(x)
     result = recorded("MaxPool", (input,), attributes, out, gradient, (indices, x.shape))
     result = result.squeeze(0) if single else result
     if not return_indices:

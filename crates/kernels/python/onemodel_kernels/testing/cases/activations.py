@@ -65,6 +65,19 @@ def _slope(function: Callable[[Tensor], Tensor], x: Tensor, g: Tensor) -> Tensor
     return np.asarray(g * (function(x + step) - function(x - step)) / (2 * step))
 
 
+def _with_zeros(x: Tensor) -> Tensor:
+    """Zeros of both signs and NaN among the elements."""
+    x[::5], x[1::7], x[2::11] = 0.0, -0.0, np.nan
+    return x
+
+
+def _mask(x: Tensor) -> Tensor:
+    """A bit for each element that is not at most 0, sixteen in a word, ones behind the last."""
+    bits = np.ones(-(-x.size // 16) * 16, np.uint8)
+    bits[: x.size] = ~(x <= 0)
+    return np.packbits(bits, bitorder="little").view("<u2").astype(np.uint16)
+
+
 def _cases() -> Iterator[Case]:
     x, g = normal(7, 45, seed=1, scale=3.0), normal(7, 45, seed=2)
     for name, (attributes, function) in _FUNCTIONS.items():
@@ -105,6 +118,24 @@ def _cases() -> Iterator[Case]:
     }
     for name, formula in gradients.items():
         yield Case(name, name, (x, g), formula, bound=_GRADIENT, onnx=False)
+    for count in (0, 5, 16, 45 * 7):
+        some = _with_zeros(normal(count, seed=4))
+        yield Case(
+            f"ReluMask-{count}",
+            "ReluMask",
+            (some,),
+            lambda x: (np.where(x < 0, 0, x), _mask(x)),
+            onnx=False,
+        )
+        yield Case(
+            f"ReluMaskGrad-{count}",
+            "ReluMaskGrad",
+            (_mask(some), normal(count, seed=5)),
+            lambda mask, g: np.where(
+                np.unpackbits(mask.view(np.uint8), bitorder="little")[: len(g)], g, 0
+            ),
+            onnx=False,
+        )
     limits = {"min": -1.0, "max": 2.0}
     yield Case("Clip", "Clip", (x,), lambda x: np.clip(x, -1, 2), limits)
     yield Case("Clip-below", "Clip", (x,), lambda x: np.maximum(x, -1), {"min": -1.0}, onnx=False)

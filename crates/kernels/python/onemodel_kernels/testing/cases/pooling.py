@@ -123,6 +123,13 @@ def _scattered(shape: tuple[int, ...]) -> Callable[..., Any]:
     return oracle
 
 
+def _in_planes(indices: Tensor, shape: tuple[int, ...]) -> Tensor:
+    """Flat places as those inside a plane, all ones for none."""
+    plane = int(np.prod(shape[2:]))
+    dtype = np.uint16 if plane <= 65535 else np.uint32
+    return np.where(indices < 0, np.iinfo(dtype).max, indices % plane).astype(dtype)
+
+
 def _of(name: str, geometry: tuple[Any, ...]) -> list[Case]:
     pool = _Pool(geometry)
     x = normal(2, 3, *pool.sizes, seed=1)
@@ -145,6 +152,14 @@ def _of(name: str, geometry: tuple[Any, ...]) -> list[Case]:
             onnx=False,
         ),
         Case(
+            f"MaxPool-{name}-in-planes",
+            "MaxPool",
+            (x,),
+            lambda x: (pool.maxima(x)[0], _in_planes(pool.maxima(x)[1], x.shape)),
+            pool.attributes(indices_in="plane"),
+            onnx=False,
+        ),
+        Case(
             f"MaxPool-{name}-f64",
             "MaxPool",
             (clean.astype(np.float64),),
@@ -164,6 +179,20 @@ def _of(name: str, geometry: tuple[Any, ...]) -> list[Case]:
             onnx=False,
         ),
     ]
+    for dtype in (np.uint16, np.uint32):
+        flat = pool.maxima(clean)[1]
+        places = np.where(flat < 0, np.iinfo(dtype).max, _in_planes(flat, clean.shape))
+        found.append(
+            Case(
+                f"MaxPoolGrad-{name}-{dtype.__name__}",
+                "MaxPoolGrad",
+                (g, places.astype(dtype)),
+                lambda g, _, flat=flat: _scattered(clean.shape)(g, flat),
+                {"input_shape": clean.shape},
+                _NEAR,
+                onnx=False,
+            )
+        )
     for include in (0, 1):
         attributes = pool.attributes(count_include_pad=include)
         found.append(

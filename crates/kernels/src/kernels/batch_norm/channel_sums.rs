@@ -2,12 +2,14 @@
 //! that no sum waits for its last addition. The lanes are those of a row of the channel's elements.
 
 use crate::array::Array;
+use crate::kernels::gemm::microkernel::prefetch;
 use crate::kernels::lanes::{Lane, Term, add_term};
+use crate::parallel;
 use crate::simd::{LANES, Simd, WithSimd};
 
 /// The planes of a contiguous (N, C, spatial…) array.
 #[derive(Clone, Copy)]
-pub(crate) struct Planes {
+pub(super) struct Planes {
     images: usize,
     channels: usize,
     plane: usize,
@@ -15,17 +17,43 @@ pub(crate) struct Planes {
 
 impl Planes {
     /// `None` where lanes would begin anew inside a vector.
-    pub(crate) fn of(x: &Array) -> Option<Self> {
+    pub(super) fn of(x: &Array) -> Option<Self> {
         let [images, channels, spatial @ ..] = x.shape() else { return None };
         let plane = spatial.iter().product::<usize>();
         let whole = x.is_contiguous() && plane > 0 && plane % LANES == 0;
         whole.then_some(Self { images: *images, channels: *channels, plane })
     }
 
-    fn count(self) -> f64 {
+    /// The most channels of a group.
+    pub(super) const MOST: usize = 32;
+
+    /// Calls `body` with the first and the number of channels of each group: as many as leave their
+    /// planes of `arrays` arrays in the second-level cache.
+    pub(super) fn for_each_group<T>(self, arrays: usize, body: impl Fn(usize, usize) + Sync) {
+        const NEAR_BYTES: usize = 1 << 19;
+        let bytes = arrays * self.images * self.plane * size_of::<T>();
+        let group = (NEAR_BYTES / bytes.max(1)).clamp(2, Self::MOST);
+        parallel::for_ranges(self.channels, group, |range| body(range.start, range.len()));
+    }
+
+    /// Where a channel's planes begin.
+    pub(super) fn starts(self, channel: usize) -> impl Iterator<Item = usize> {
+        (0..self.images).map(move |image| (image * self.channels + channel) * self.plane)
+    }
+
+    /// Elements of a plane.
+    pub(super) fn plane(self) -> usize {
+        self.plane
+    }
+
+    /// Elements of a channel.
+    pub(super) fn count(self) -> f64 {
         (self.images * self.plane) as f64
     }
 }
+
+/// Elements that both arrays of [`Moments`] are asked for ahead.
+const AHEAD: usize = 512;
 
 /// Runs the body with the offset of each vector of a channel, in order.
 macro_rules! for_vectors {
@@ -43,11 +71,11 @@ macro_rules! for_vectors {
 }
 
 /// The mean and the biased variance of channels from `first` on, in pairs.
-pub(crate) struct Statistics<'a, T> {
-    pub(crate) planes: Planes,
-    pub(crate) x: *const T,
-    pub(crate) first: usize,
-    pub(crate) found: &'a mut [f64],
+pub(super) struct Statistics<'a, T> {
+    pub(super) planes: Planes,
+    pub(super) x: *const T,
+    pub(super) first: usize,
+    pub(super) found: &'a mut [f64],
 }
 
 impl<T: Lane> WithSimd for Statistics<'_, T> {
@@ -101,13 +129,13 @@ impl<T: Lane> Statistics<'_, T> {
 
 /// `sum g` and `sum fma(g, x - mean)` of channels from `first` on, in pairs; x - mean is rounded to the
 /// dtype.
-pub(crate) struct Moments<'a, T> {
-    pub(crate) planes: Planes,
-    pub(crate) x: *const T,
-    pub(crate) g: *const T,
-    pub(crate) means: &'a [f64],
-    pub(crate) first: usize,
-    pub(crate) found: &'a mut [f64],
+pub(super) struct Moments<'a, T> {
+    pub(super) planes: Planes,
+    pub(super) x: *const T,
+    pub(super) g: *const T,
+    pub(super) means: &'a [f64],
+    pub(super) first: usize,
+    pub(super) found: &'a mut [f64],
 }
 
 impl<T: Lane> WithSimd for Moments<'_, T> {
@@ -139,6 +167,8 @@ impl<T: Lane> Moments<'_, T> {
         for_vectors!(planes, self.first + k, |at| {
             for j in 0..K {
                 let at = at + j * planes.plane;
+                prefetch(x.wrapping_add(at + AHEAD));
+                prefetch(g.wrapping_add(at + AHEAD));
                 // SAFETY: a vector of a plane of both arrays.
                 let (x, g) = unsafe { (T::load(s, x.add(at)), T::load(s, g.add(at))) };
                 let (g, d) = (T::widen(s, g), T::widen(s, T::v_sub(s, x, means[j])));
