@@ -141,3 +141,32 @@ fn bad_views_are_errors() {
     assert_eq!(elements(&a.diagonal(1, 0, 1).unwrap()), [1, 5]);
     assert!(elements(&a.diagonal(i64::MIN, 0, 1).unwrap()).is_empty());
 }
+
+#[test]
+fn strides_that_reach_no_element_may_be_any_numbers() {
+    let base = counting(&[6]);
+    let over = |shape: &[usize], strides: &[isize], offset| {
+        Array::from_parts(base.storage().clone(), base.dtype(), shape, strides, offset).unwrap()
+    };
+    let one = over(&[1, 1, 1], &[isize::MAX, isize::MAX, isize::MIN], 5);
+    for view in [
+        one.diagonal(0, 0, 1),
+        one.diagonal(0, 1, 0).and_then(|view| view.diagonal(0, 0, 1)),
+        one.select(2, 0),
+        one.slice(0, 0, 1, i64::MAX),
+    ] {
+        assert_eq!(elements(&view.unwrap()), [5]);
+    }
+    let many = 1 << 59;
+    let none = over(&[0, many, 1], &[isize::MAX, isize::MAX, isize::MIN], usize::MAX);
+    for view in [
+        none.slice(1, many as i64 - 1, -1, -1),
+        none.slice(1, 1, many as i64, i64::MAX),
+        none.select(1, -1),
+        none.diagonal(-3, 1, 2),
+        none.permute(&[1, 2, 0]).and_then(|turned| turned.diagonal(0, 0, 1)),
+        Array::zeros("test", base.dtype(), &[0, 1, many]).unwrap().diagonal(0, 0, 1),
+    ] {
+        assert!(elements(&view.unwrap()).is_empty());
+    }
+}

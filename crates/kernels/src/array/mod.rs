@@ -151,21 +151,24 @@ impl Array {
             )
         };
         let (mut low, mut high) = (offset as i128, offset as i128);
+        let limit = storage.len() / dtype.size();
         if size > 0 {
             for (&d, &s) in shape.iter().zip(strides) {
                 let reach = (d as i128 - 1) * s as i128;
                 if reach < 0 { low += reach } else { high += reach }
             }
-            let limit = (storage.len() / dtype.size()) as i128;
-            if low < 0 || high >= limit {
+            if low < 0 || high >= limit as i128 {
                 return Err(outside());
             }
         }
+        // Strides and offsets that reach no element are any numbers: sums of these and their bytes
+        // do not overflow.
+        let most = limit.max(1 << 48) as isize;
         Ok(Self {
             storage,
             meta: Meta::new(dtype, shape),
-            strides: Strides::from_slice(strides),
-            offset,
+            strides: strides.iter().map(|&s| s.clamp(-most, most)).collect(),
+            offset: offset.min(limit),
             size,
         })
     }

@@ -43,7 +43,7 @@ pub fn element_count(operator: &str, dims: &[usize], dtype: DType) -> Result<usi
     Ok(if dims.contains(&0) { 0 } else { product })
 }
 
-/// Row-major strides in elements.
+/// Row-major strides in elements of a shape that [`element_count`] accepts.
 #[must_use]
 pub fn contiguous_strides(dims: &[usize]) -> Strides {
     let mut strides: Strides = SmallVec::from_elem(1, dims.len());

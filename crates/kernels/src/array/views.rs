@@ -11,6 +11,15 @@ impl Array {
         Self { storage: self.storage.clone(), meta, strides, offset, size }
     }
 
+    /// The offset of the element with these indices on these axes, or of the first if there is none.
+    fn moved<const N: usize>(&self, indices: [(i64, usize); N]) -> usize {
+        if self.size == 0 {
+            return self.offset;
+        }
+        let steps = indices.iter().map(|&(index, axis)| index as isize * self.strides[axis]);
+        self.offset.wrapping_add_signed(steps.sum())
+    }
+
     /// The same elements in row-major order under another shape, when that needs no copy.
     ///
     /// # Errors
@@ -132,14 +141,12 @@ impl Array {
         }
         let (mut shape, mut strides) = (self.meta.shape.clone(), self.strides.clone());
         shape[axis] = count as usize;
-        let offset =
-            self.offset as i64 + if count > 0 { start * self.strides[axis] as i64 } else { 0 };
-        strides[axis] = (i128::from(step) * self.strides[axis] as i128)
-            .clamp(isize::MIN as i128, isize::MAX as i128) as isize;
-        if count <= 1 {
-            strides[axis] = self.strides[axis];
+        let first = if count > 0 { start } else { 0 };
+        // Where nothing moves a stride may be any number.
+        if count > 1 && self.size > 0 {
+            strides[axis] *= step as isize;
         }
-        Ok(self.view(shape, strides, offset as usize))
+        Ok(self.view(shape, strides, self.moved([(first, axis)])))
     }
 
     /// Element `index` of one axis; the axis goes. Negative indices count from the end.
@@ -159,8 +166,8 @@ impl Array {
         let index = if index < 0 { index + n } else { index };
         let (mut shape, mut strides) = (self.meta.shape.clone(), self.strides.clone());
         shape.remove(axis);
-        let offset = self.offset as i64 + index * strides.remove(axis) as i64;
-        Ok(self.view(shape, strides, offset as usize))
+        strides.remove(axis);
+        Ok(self.view(shape, strides, self.moved([(index, axis)])))
     }
 
     /// Stretches axes of extent 1, and new leading axes, to `shape` by stride 0.
@@ -247,12 +254,8 @@ impl Array {
         let (rows, cols) = (self.meta.shape[a] as i64, self.meta.shape[b] as i64);
         let (r0, c0) = if offset >= 0 { (0, offset) } else { (offset.saturating_neg(), 0) };
         let count = (rows.saturating_sub(r0)).min(cols.saturating_sub(c0)).max(0);
-        let step = self.strides[a] + self.strides[b];
-        let start = if count == 0 {
-            self.offset as i64
-        } else {
-            self.offset as i64 + r0 * self.strides[a] as i64 + c0 * self.strides[b] as i64
-        };
+        let step = self.strides[a].saturating_add(self.strides[b]);
+        let first = if count == 0 { [(0, a), (0, b)] } else { [(r0, a), (c0, b)] };
         let (mut shape, mut strides) = (Dims::new(), Strides::new());
         for i in (0..self.rank()).filter(|&i| i != a && i != b) {
             shape.push(self.meta.shape[i]);
@@ -260,6 +263,6 @@ impl Array {
         }
         shape.push(count as usize);
         strides.push(step);
-        Ok(self.view(shape, strides, start as usize))
+        Ok(self.view(shape, strides, self.moved(first)))
     }
 }

@@ -243,12 +243,12 @@ pub fn import(source: &Bound<'_, PyAny>) -> PyResult<Array> {
     } else {
         numbers(tensor.shape).into_iter().map(|d| d as usize).collect()
     };
+    let size = crate::array::element_count(OP, &shape, dtype).map_err(raise)?;
     let strides: Vec<isize> = if tensor.strides.is_null() || rank == 0 {
         crate::array::contiguous_strides(&shape).to_vec()
     } else {
         numbers(tensor.strides).into_iter().map(|s| s as isize).collect()
     };
-    let size = crate::array::element_count(OP, &shape, dtype).map_err(raise)?;
     let (low, high) = reach(&shape, &strides);
     let count = if size == 0 { 0 } else { (high - low + 1) as usize };
     let at = tensor.byte_offset as isize + low * dtype.size() as isize;
