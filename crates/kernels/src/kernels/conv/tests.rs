@@ -60,35 +60,66 @@ impl Case {
         window.output("test", &self.sizes, false).ok().map(|d| d.to_vec())
     }
 
-    /// The input position that output `p` reads at tap `k`, if it is inside.
-    fn position(&self, p: &[usize], k: &[usize], sizes: &[usize]) -> Option<Vec<usize>> {
-        (0..p.len())
-            .map(|a| {
-                let at = (p[a] * self.strides[a] + k[a] * self.dilations[a]) as isize
-                    - self.pads[a] as isize;
-                usize::try_from(at).ok().filter(|&at| at < sizes[a])
-            })
-            .collect()
+    /// For every output position and tap the input that is read, if it is inside.
+    fn reads(&self, out: &[usize]) -> Vec<Option<usize>> {
+        let mut reads = Vec::new();
+        for p in indices(out) {
+            for k in indices(&self.kernel) {
+                let at: Option<Vec<usize>> = (0..p.len())
+                    .map(|a| {
+                        let at = (p[a] * self.strides[a] + k[a] * self.dilations[a]) as isize
+                            - self.pads[a] as isize;
+                        usize::try_from(at).ok().filter(|&at| at < self.sizes[a])
+                    })
+                    .collect();
+                reads.push(at.map(|at| flat(&at, &self.sizes)));
+            }
+        }
+        reads
+    }
+
+    /// For every position of `sizes` and tap the element of `g` that reaches it: none where the
+    /// stride skips it, and a zero where `g` has ended.
+    fn arrivals(&self, g_sizes: &[usize], sizes: &[usize]) -> Vec<Option<Option<usize>>> {
+        let mut arrivals = Vec::new();
+        for p in indices(sizes) {
+            for tap in indices(&self.kernel) {
+                let distance: Vec<isize> = (0..p.len())
+                    .map(|a| (p[a] + self.pads[a]) as isize - (tap[a] * self.dilations[a]) as isize)
+                    .collect();
+                let strides = || self.strides.iter().map(|&s| s as isize);
+                let meets = distance.iter().zip(strides()).all(|(d, s)| d.rem_euclid(s) == 0);
+                arrivals.push(meets.then(|| {
+                    let at: Option<Vec<usize>> = distance
+                        .iter()
+                        .zip(strides())
+                        .zip(g_sizes)
+                        .map(|((d, s), &n)| {
+                            usize::try_from(d.div_euclid(s)).ok().filter(|&t| t < n)
+                        })
+                        .collect();
+                    at.map(|at| flat(&at, g_sizes))
+                }));
+            }
+        }
+        arrivals
     }
 
     fn forward<E: Real>(&self, x: &[E], w: &[E], b: &[E], out: &[usize], reversed: bool) -> Vec<E> {
         let mut y = Vec::new();
-        let (size, taps) = (self.sizes.iter().product::<usize>(), indices(&self.kernel));
+        let size = self.sizes.iter().product::<usize>();
+        let taps = self.kernel.iter().product::<usize>();
+        let (reads, steps) = (self.reads(out), self.inputs * taps);
         for n in 0..self.images {
             for o in 0..self.groups * self.outputs {
-                let group = o / self.outputs;
-                for p in indices(out) {
+                let first = (n * self.groups + o / self.outputs) * self.inputs;
+                for from in reads.chunks(taps) {
                     let mut acc = if self.bias { b[o] } else { E::default() };
-                    for step in 0..self.inputs * taps.len() {
-                        let step =
-                            if reversed { self.inputs * taps.len() - 1 - step } else { step };
-                        let (c, k) = (step / taps.len(), step % taps.len());
-                        let channel = (n * self.groups + group) * self.inputs + c;
-                        let value = match self.position(&p, &taps[k], &self.sizes) {
-                            Some(at) => x[channel * size + flat(&at, &self.sizes)],
-                            None => E::default(),
-                        };
-                        acc = E::fma_one(value, w[(o * self.inputs + c) * taps.len() + k], acc);
+                    for step in 0..steps {
+                        let step = if reversed { steps - 1 - step } else { step };
+                        let (c, k) = (step / taps, step % taps);
+                        let value = from[k].map_or(E::default(), |at| x[(first + c) * size + at]);
+                        acc = E::fma_one(value, w[o * steps + step], acc);
                     }
                     y.push(if self.relu { relu(acc) } else { acc });
                 }
@@ -107,39 +138,20 @@ impl Case {
         sizes: &[usize],
     ) -> Vec<E> {
         let mut y = Vec::new();
-        let (size, taps) = (g_sizes.iter().product::<usize>(), indices(&self.kernel));
+        let size = g_sizes.iter().product::<usize>();
+        let taps = self.kernel.iter().product::<usize>();
+        let arrivals = self.arrivals(g_sizes, sizes);
         for n in 0..self.images {
             for channel in 0..self.groups * self.inputs {
                 let (group, c) = (channel / self.inputs, channel % self.inputs);
-                for p in indices(sizes) {
+                for from in arrivals.chunks(taps) {
                     let mut acc = b.map_or(E::default(), |b| b[channel]);
-                    for o in 0..self.outputs {
-                        let from = group * self.outputs + o;
-                        for (k, tap) in taps.iter().enumerate() {
-                            let distance: Vec<isize> = (0..p.len())
-                                .map(|a| {
-                                    (p[a] + self.pads[a]) as isize
-                                        - (tap[a] * self.dilations[a]) as isize
-                                })
-                                .collect();
-                            let strides = || self.strides.iter().map(|&s| s as isize);
-                            if distance.iter().zip(strides()).any(|(d, s)| d.rem_euclid(s) != 0) {
-                                continue;
-                            }
-                            let at: Option<Vec<usize>> = distance
-                                .iter()
-                                .zip(strides())
-                                .zip(g_sizes)
-                                .map(|((d, s), &n)| {
-                                    usize::try_from(d.div_euclid(s)).ok().filter(|&t| t < n)
-                                })
-                                .collect();
-                            let value = at.map_or(E::default(), |at| {
-                                g[(n * self.groups * self.outputs + from) * size
-                                    + flat(&at, g_sizes)]
-                            });
-                            let weight = w[(from * self.inputs + c) * taps.len() + k];
-                            acc = E::fma_one(value, weight, acc);
+                    for o in group * self.outputs..(group + 1) * self.outputs {
+                        let plane = (n * self.groups * self.outputs + o) * size;
+                        for (k, at) in from.iter().enumerate() {
+                            let Some(at) = at else { continue };
+                            let value = at.map_or(E::default(), |at| g[plane + at]);
+                            acc = E::fma_one(value, w[(o * self.inputs + c) * taps + k], acc);
                         }
                     }
                     y.push(acc);
@@ -152,19 +164,19 @@ impl Case {
     fn grad_weight<E: Real>(&self, g: &[E], x: &[E], out: &[usize]) -> Vec<E> {
         let mut y = Vec::new();
         let (size, plane) = (self.sizes.iter().product::<usize>(), out.iter().product::<usize>());
+        let taps = self.kernel.iter().product::<usize>();
+        let reads = self.reads(out);
         for o in 0..self.groups * self.outputs {
             for c in 0..self.inputs {
-                for tap in indices(&self.kernel) {
+                for tap in 0..taps {
                     let mut acc = E::default();
                     for n in 0..self.images {
                         let channel = (n * self.groups + o / self.outputs) * self.inputs + c;
-                        for p in indices(out) {
-                            let value = match self.position(&p, &tap, &self.sizes) {
-                                Some(at) => x[channel * size + flat(&at, &self.sizes)],
-                                None => E::default(),
-                            };
-                            let row = (n * self.groups * self.outputs + o) * plane;
-                            acc = E::fma_one(g[row + flat(&p, out)], value, acc);
+                        let row = (n * self.groups * self.outputs + o) * plane;
+                        for p in 0..plane {
+                            let at = reads[p * taps + tap];
+                            let value = at.map_or(E::default(), |at| x[channel * size + at]);
+                            acc = E::fma_one(g[row + p], value, acc);
                         }
                     }
                     y.push(acc);
