@@ -174,7 +174,7 @@ fn bound(u: &mut Unstructured, kernel: &Arc<dyn Kernel>, inputs: &[Option<&Array
     if u.ratio(1, 8)? {
         constants.push(inputs.first().copied().flatten());
     }
-    if u.ratio(1, 4)? {
+    if !constants.is_empty() && u.ratio(1, 4)? {
         // Not the array that it is called with.
         constants.rotate_right(1);
     }

@@ -2,14 +2,14 @@
 
 use crate::numbers::{dtype, extent, integer, shape};
 use arbitrary::{Result, Unstructured};
-use onemodel_kernels::array::{Array, Dims, Meta, Strides};
+use onemodel_kernels::array::{Array, Dims, Meta, Strides, contiguous_strides, element_count};
 use onemodel_kernels::attributes::Attribute;
 use onemodel_kernels::dtype::DType;
 use onemodel_kernels::program::{Call, Place, Program};
 use onemodel_kernels::registry::build;
 use std::sync::Arc;
 
-/// Elements of an input with which a plan is run at most.
+/// Elements of each value with which a plan is run at most; above, it is only checked.
 const RUN: usize = 1 << 14;
 
 fn meta(u: &mut Unstructured) -> Result<Meta> {
@@ -26,16 +26,19 @@ fn place(u: &mut Unstructured, index: usize) -> Result<Place> {
         0 => Place::Input(meta(u)?),
         1 => {
             let meta = meta(u)?;
-            match Array::zeros("fuzz", meta.dtype, &meta.shape) {
-                Ok(array) => Place::Constant(array),
-                Err(_) => Place::Input(meta),
+            match element_count("fuzz", &meta.shape, meta.dtype) {
+                Ok(0..=RUN) => Place::Constant(
+                    Array::zeros("fuzz", meta.dtype, &meta.shape).expect("few elements"),
+                ),
+                _ => Place::Input(meta),
             }
         }
         2 => Place::Output(meta(u)?),
         3 => {
             let shape: Dims = meta(u)?.shape;
+            let known = &shape[..shape.len().min(8)];
             let strides: Strides = match u.int_in_range(0..=2u8)? {
-                0 => onemodel_kernels::array::contiguous_strides(&shape[..shape.len().min(8)]),
+                0 if element_count("fuzz", known, DType::U8).is_ok() => contiguous_strides(known),
                 _ => (0..u.int_in_range(0..=3)?)
                     .map(|_| Ok(integer(u)? as isize))
                     .collect::<Result<_>>()?,
@@ -48,6 +51,10 @@ fn place(u: &mut Unstructured, index: usize) -> Result<Place> {
             Place::Arena(meta(u)?, at)
         }
     })
+}
+
+fn fits(shape: &[usize]) -> bool {
+    element_count("fuzz", shape, DType::U8).is_ok_and(|count| count <= RUN)
 }
 
 /// # Errors
@@ -99,15 +106,19 @@ pub fn run(data: &[u8]) -> Result<()> {
             _ => None,
         })
         .collect();
+    let small = values.iter().all(|value| match value {
+        Place::Input(meta) | Place::Output(meta) | Place::Arena(meta, _) => fits(&meta.shape),
+        Place::Constant(_) => true,
+        Place::View { shape, .. } => fits(shape),
+    });
     let Ok(program) = Program::new(values, calls, outputs, arena) else { return Ok(()) };
-    let inputs: Option<Vec<Array>> = metas
+    if !small {
+        return Ok(());
+    }
+    let inputs: Vec<Array> = metas
         .iter()
-        .map(|meta| {
-            let array = Array::zeros("fuzz", meta.dtype, &meta.shape).ok()?;
-            (array.size() <= RUN).then_some(array)
-        })
+        .map(|meta| Array::zeros("fuzz", meta.dtype, &meta.shape).expect("few elements"))
         .collect();
-    let Some(inputs) = inputs else { return Ok(()) };
     let program = Arc::new(program);
     if let Ok(first) = program.run(&inputs) {
         let again = program.run(&inputs).expect("the same plan on the same inputs");
