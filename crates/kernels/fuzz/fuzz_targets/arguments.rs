@@ -1,5 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = onemodel_kernels_fuzz::arguments::run(data);
-});
+use onemodel_kernels_fuzz::{arguments, limited};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| limited(arguments::run, data));

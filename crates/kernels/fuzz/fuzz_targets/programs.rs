@@ -1,5 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = onemodel_kernels_fuzz::programs::run(data);
-});
+use onemodel_kernels_fuzz::{limited, programs};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| limited(programs::run, data));

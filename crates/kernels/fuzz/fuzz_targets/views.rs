@@ -1,5 +1,5 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = onemodel_kernels_fuzz::views::run(data);
-});
+use onemodel_kernels_fuzz::{limited, views};
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| limited(views::run, data));

@@ -2,6 +2,9 @@
 //! never an access outside of memory (the sanitizer watches).
 
 pub mod arguments;
+mod limit;
 pub mod numbers;
 pub mod programs;
 pub mod views;
+
+pub use limit::limited;
