@@ -433,8 +433,8 @@ def fuzz_kernels(session: nox.Session) -> None:
         session.chdir("crates/kernels")
         session.run(
             "cargo", "+nightly", "fuzz", "run", "--codegen-units", "16", target, "--",
-            f"-max_total_time={seconds}", "-timeout=600", "-rss_limit_mb=6000",
-            "-malloc_limit_mb=6000",
+            f"-max_total_time={seconds}", "-len_control=0", "-max_len=256", "-timeout=600",
+            "-rss_limit_mb=6000", "-malloc_limit_mb=6000",
             external=True, env={**path, "ASAN_OPTIONS": limits, "RUSTFLAGS": SANITIZED},
         )  # fmt: skip
         session.chdir(ROOT)
