@@ -7,6 +7,8 @@ import weakref
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import onemodel_tensors as om
 from onemodel_kernels.errors import OneModelError, ShapeError, UnsupportedError
@@ -308,6 +310,13 @@ def test_a_gradient_that_two_inputs_get_is_not_written_over():
     assert b.grad.tolist() == [2.0, 0.0]
 
 
+def test_a_gradient_of_which_two_inputs_get_views_is_not_written_over():
+    x = data(-1.0, 1.0, 2.0, -2.0)
+    y = om.relu(x * 1).reshape(2, 2) + om.relu(x * -1).reshape(2, 2)
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [-3.0, 3.0, 3.0, -3.0]
+
+
 def test_a_second_pass_through_records_that_write_over_gradients():
     x = data(-1.0, 0.25, 1.0)
     _, y = rectified_twice(x)
@@ -338,3 +347,62 @@ def test_the_result_of_a_rectifier_may_be_written_into():
     y.mul_(3)
     y.sum().backward()
     assert x.grad.tolist() == [0.0, 3.0]
+
+
+def _combine(x, steps):
+    """A graph of functions that write over gradients among ones that hand theirs on."""
+    nodes = [x]
+    for kind, first, second in steps:
+        a, b = nodes[first % len(nodes)], nodes[second % len(nodes)]
+        match kind:
+            case "relu":
+                nodes.append(om.relu(a))
+            case "norm":
+                nodes.append(om.functional.batch_norm(a, None, None, training=True))
+            case "add":
+                nodes.append(a + b)
+            case "mul":
+                nodes.append(a * b)
+            case "view":
+                nodes.append(a.reshape(4, 32).reshape(2, 4, 16))
+            case "turn":
+                nodes.append(a.transpose(0, 1).contiguous().transpose(0, 1))
+            case "pool":
+                pooled = om.functional.max_pool1d(a, 2)
+                nodes.append(om.cat([pooled, pooled], 2))
+            case "expand":
+                nodes.append(a.sum(0, keepdim=True).expand(2, 4, 16) * 0.5)
+    return nodes
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.integers(0, 2**32 - 1),
+    st.lists(
+        st.tuples(
+            st.sampled_from(["relu", "norm", "add", "mul", "view", "turn", "pool", "expand"]),
+            st.integers(0, 9),
+            st.integers(0, 9),
+        ),
+        min_size=1,
+        max_size=12,
+    ),
+    st.sets(st.integers(0, 12), max_size=3),
+)
+def test_writing_over_gradients_changes_none(seed, steps, kept):
+    values = np.random.default_rng(seed).standard_normal((2, 4, 16), np.float32)
+    weight = om.from_numpy(np.random.default_rng(seed + 1).standard_normal((2, 4, 16), np.float32))
+
+    def gradients():
+        x = om.from_numpy(values).requires_grad_(True)
+        nodes = _combine(x, steps)
+        held = [nodes[i] for i in sorted(kept) if 0 < i < len(nodes) and nodes[i].requires_grad]
+        for node in held:
+            node.retain_grad()
+        (nodes[-1] + nodes[len(nodes) // 2] * 0.25).backward(weight)
+        return [t.grad.numpy().tobytes() for t in (x, *held) if t.grad is not None]
+
+    with pytest.MonkeyPatch.context() as patch:
+        found = gradients()
+        patch.setattr("onemodel_tensors.record._overwriting", set())
+        assert found == gradients()
