@@ -1,7 +1,7 @@
 //! The gradients of batch normalisation by the batch's own statistics.
 
 use super::channel_sums::{self, Planes};
-use super::planes::{Groups, InputGradient, planes};
+use super::planes::{InputGradient, channels, planes};
 use super::train::Slots;
 use super::{channel_axes, check, values};
 use crate::array::{Array, Meta};
@@ -101,7 +101,7 @@ fn gradient<T: Lane + Store>(
                 }
             }
             let c = [&c[0][..count], &c[1][..count], &c[2][..count], &c[3][..count]];
-            Groups::<T, InputGradient, 2, 4>::run(planes, first, [x, g], c, dx);
+            channels::<T, InputGradient, 2, 4>(planes, first, [x, g], c, dx);
         });
         return Ok(());
     }

@@ -157,22 +157,18 @@ impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> Samples<T, F, N,
     }
 }
 
-/// A formula over the planes of a few channels.
-pub(super) struct Groups<T, F, const N: usize, const K: usize>(PhantomData<(T, F)>);
-
-impl<T: Lane, F: Formula<N, K>, const N: usize, const K: usize> Groups<T, F, N, K> {
-    /// Channels from `first` on, as many as each coefficient has values. An input may be the output.
-    pub(super) fn run(
-        planes: channel_sums::Planes,
-        first: usize,
-        ins: [*const T; N],
-        c: [&[T]; K],
-        to: *mut T,
-    ) {
-        for at in planes.starts(first) {
-            let (count, n) = (c[0].len(), planes.plane());
-            let (ins, to) = (ins.map(|p| p.wrapping_add(at)), to.wrapping_add(at));
-            dispatch(Planes::<T, F, N, K> { ins, c, to, first: 0, count, n, formula: PhantomData });
-        }
+/// The formula over the planes of channels from `first` on, as many as each coefficient has values. An
+/// input may be the output.
+pub(super) fn channels<T: Lane, F: Formula<N, K>, const N: usize, const K: usize>(
+    planes: channel_sums::Planes,
+    first: usize,
+    ins: [*const T; N],
+    c: [&[T]; K],
+    to: *mut T,
+) {
+    for at in planes.starts(first) {
+        let (count, n) = (c[0].len(), planes.plane());
+        let (ins, to) = (ins.map(|p| p.wrapping_add(at)), to.wrapping_add(at));
+        dispatch(Planes::<T, F, N, K> { ins, c, to, first: 0, count, n, formula: PhantomData });
     }
 }

@@ -1,7 +1,7 @@
 //! Batch normalisation by the batch's own statistics.
 
 use super::channel_sums::{Planes, Statistics};
-use super::planes::{Affine, Groups};
+use super::planes::{Affine, channels};
 use super::{affine, channel_axes, check, values};
 use crate::array::{Array, Dims, Meta};
 use crate::dtype::DType;
@@ -132,7 +132,7 @@ impl Train {
                 c[2][k] = T::from_f64(bias[channel]);
             }
             let c = [&c[0][..count], &c[1][..count], &c[2][..count]];
-            Groups::<T, Affine, 1, 3>::run(planes, first, [x], c, y);
+            channels::<T, Affine, 1, 3>(planes, first, [x], c, y);
         });
     }
 
