@@ -3,7 +3,7 @@
 Each workload is built from the project's own layers with seeded weights, traced and saved as ONNX;
 the session (fast and exact) and ONNX Runtime load the same file, each in a process of its own, and
 take turns. Only the ratios within one run mean anything: machines, and minutes on one machine,
-differ. A second table has the cost of training steps, a third that of tracing.
+differ. Further tables have the cost of training steps, of tracing and of the smallest calls.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from rich.table import Table
 import onemodel_tensors as om
 from machine import described
 from shares import Share, best_product, shares
+from small import SmallCost, small_costs
 from steps import STEPS, StepCost, step_cost
 from tracing import TraceCost, trace_cost
 from turns import medians
@@ -105,6 +106,17 @@ def print_trace_table(rows: dict[str, TraceCost], console: Console) -> None:
     console.print(table)
 
 
+def print_small_table(rows: dict[str, SmallCost], console: Console) -> None:
+    """What a call costs beside its arithmetic."""
+    table = Table(title="one eager call beside numpy's")
+    for column in ("call", "numpy µs", "µs", "target µs", "/ numpy"):
+        table.add_column(column, justify="left" if column == "call" else "right")
+    for name, cost in rows.items():
+        shown = (f"{1e6 * seconds:.2f}" for seconds in (cost.peer, cost.taken, cost.most))
+        table.add_row(name, *shown, f"{cost.taken / cost.peer:.2f}")
+    console.print(table)
+
+
 def print_unseen_table(rows: dict[str, UnseenCost], threads: int, console: Console) -> None:
     """What the first run of a shape costs, in later runs of it."""
     table = Table(title=f"first run of an unseen shape, exact, {threads} thread(s)")
@@ -153,7 +165,7 @@ def main() -> None:
         names = ", ".join(workload.name for workload in (*WORKLOADS, *STEPS))
         parser.error(f"--only: no workload has such a name; there are {names}")
     console = Console()
-    results: dict[str, Any] = {**described(), "traces": {}}
+    results: dict[str, Any] = {**described(), "traces": {}, "small": {}}
     for table in ("sessions", "shares", "best_product", "unseen", "steps"):
         results[table] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -200,6 +212,10 @@ def main() -> None:
         costs = {workload.name: trace_cost(workload) for workload in chosen}
         results["traces"] = {name: asdict(cost) for name, cost in costs.items()}
         print_trace_table(costs, console)
+    if wanted("add of 4"):
+        calls = small_costs()
+        results["small"] = {name: asdict(cost) for name, cost in calls.items()}
+        print_small_table(calls, console)
     if options.json is not None:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -110,6 +110,20 @@ def traces(rows: dict[str, dict[str, float]]) -> list[str]:
     return lines
 
 
+def small(rows: dict[str, dict[str, float]]) -> list[str]:
+    """The table of the smallest calls."""
+    lines = [
+        "\n## Small calls\n",
+        "One eager call beside numpy's addition of the same four elements, one thread.\n",
+        "| call | numpy, µs | OneModel, µs | OneModel / numpy |",
+        "|---|---:|---:|---:|",
+    ]
+    for name, row in rows.items():
+        taken, peer = row["taken"], row["peer"]
+        lines.append(f"| {name} | {1e6 * peer:.2f} | {1e6 * taken:.2f} | {taken / peer:.2f} |")
+    return lines
+
+
 def page(figures: dict[str, Any]) -> str:
     """The text of the page."""
     lines = [HEAD.format(**figures)]
@@ -125,6 +139,8 @@ def page(figures: dict[str, Any]) -> str:
             lines += steps(threads, rows)
     if figures["traces"]:
         lines += traces(figures["traces"])
+    if figures.get("small"):
+        lines += small(figures["small"])
     lines.append(WHAT)
     return "\n".join(lines)
 
