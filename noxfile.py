@@ -51,10 +51,11 @@ BATCH_INFERENCE = "examples/batch_inference"
 EVERY_NAME = tuple(PACKAGES)
 SANITIZED = (
     "-Cllvm-args=-asan-instrumentation-with-call-threshold=0"
-    " -Cllvm-args=-enable-noalias-to-md-conversion=false"
+    " -Cllvm-args=-enable-noalias-to-md-conversion=false -Cdebuginfo=0"
 )
 """What lets the crate's large inlined bodies build in minutes under AddressSanitizer: each access is
-checked by a call, and inlining keeps no notes of what arguments do not alias."""
+checked by a call, inlining keeps no notes of what arguments do not alias, and reports name functions
+with their types but no lines."""
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["tests"]
