@@ -54,8 +54,7 @@ SANITIZED = (
     " -Cllvm-args=-enable-noalias-to-md-conversion=false -Cdebuginfo=0"
 )
 """What lets the crate's large inlined bodies build in minutes under AddressSanitizer: each access is
-checked by a call, inlining keeps no notes of what arguments do not alias, and reports name functions
-with their types but no lines."""
+checked by a call, inlining keeps no notes of what does not alias, and reports name no lines."""
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["tests"]
@@ -153,14 +152,6 @@ def run_rust(session: nox.Session) -> None:
     session.run("cargo", "fmt", "--check", *crate, **cargo)
     session.run("cargo", "clippy", "--all-targets", *crate, "--", "-D", "warnings", **cargo)
     session.run("cargo", "test", "--quiet", *crate, **cargo)
-
-
-def run_isolation(session: nox.Session, package: Package) -> None:
-    """Import the package's public modules; the siblings that it does not declare are absent."""
-    absent = [PACKAGES[name].module for name in EVERY_NAME if name not in closure((package.name,))]
-    script = ("tools/import_public_modules.py", package.module)
-    lists = ("--absent", *absent, "--of-extras", *package.of_extras)
-    session.run("python", "-W", "error", "-P", *script, *lists)
 
 
 def interpreter(version: str) -> str | None:
@@ -262,7 +253,12 @@ def make_isolation(package: Package) -> None:
     @nox.session(name=f"isolation-{package.name}", tags=["isolation"])
     def isolation(session: nox.Session) -> None:
         install(session, (package.name,))
-        run_isolation(session, package)
+        absent = [
+            PACKAGES[name].module for name in EVERY_NAME if name not in closure((package.name,))
+        ]
+        script = ("tools/import_public_modules.py", package.module)
+        lists = ("--absent", *absent, "--of-extras", *package.of_extras)
+        session.run("python", "-W", "error", "-P", *script, *lists)
 
     isolation.__doc__ = f"{package.module} imports with its declared dependencies alone."
 
@@ -407,13 +403,9 @@ def sanitize(session: nox.Session) -> None:
         ["rustc", "+nightly", "--print", "host-tuple"],
         check=True, capture_output=True, text=True, env={**os.environ, **environment()},
     ).stdout.strip()  # fmt: skip
-    flags = {
-        "RUSTFLAGS": f"-Zsanitizer=address -Cdebug-assertions=on {SANITIZED}",
-        # Optimising once more across the parts of the crate would take as long again.
-        "CARGO_INCREMENTAL": "0",
-        "CARGO_PROFILE_TEST_LTO": "off",
-        **environment(),
-    }
+    # Optimising once more across the parts of the crate would take as long again.
+    flags = {"CARGO_INCREMENTAL": "0", "CARGO_PROFILE_TEST_LTO": "off", **environment()}
+    flags["RUSTFLAGS"] = f"-Zsanitizer=address -Cdebug-assertions=on {SANITIZED}"
     for isa in ("avx512", "avx2", "scalar"):
         session.run(
             "cargo", "+nightly", "test", "--lib", "--tests", "--target", host, *crate,
@@ -427,8 +419,8 @@ def fuzz_kernels(session: nox.Session) -> None:
     seconds = session.posargs[0] if session.posargs else "200"
     tools = ROOT / "target" / "tools"
     path = {"PATH": f"{tools / 'bin'}{os.pathsep}{environment()['PATH']}"}
-    cargo = {"external": True, "env": path}
-    session.run("cargo", "install", "cargo-fuzz", "--locked", "--root", str(tools), **cargo)
+    install_tool = ("cargo", "install", "cargo-fuzz", "--locked", "--root", str(tools))
+    session.run(*install_tool, external=True, env=path)
     limits = "max_allocation_size_mb=2000:allocator_may_return_null=1:detect_leaks=0"
     for target in ("views", "programs", "arguments"):
         session.chdir("crates/kernels")
