@@ -253,9 +253,8 @@ def make_isolation(package: Package) -> None:
     @nox.session(name=f"isolation-{package.name}", tags=["isolation"])
     def isolation(session: nox.Session) -> None:
         install(session, (package.name,))
-        absent = [
-            PACKAGES[name].module for name in EVERY_NAME if name not in closure((package.name,))
-        ]
+        declared = closure((package.name,))
+        absent = [PACKAGES[name].module for name in EVERY_NAME if name not in declared]
         script = ("tools/import_public_modules.py", package.module)
         lists = ("--absent", *absent, "--of-extras", *package.of_extras)
         session.run("python", "-W", "error", "-P", *script, *lists)
@@ -382,9 +381,8 @@ def fuzz_trace(session: nox.Session) -> None:
     """Thousands of random programs and chains of operators: each refused or right at every size."""
     trace = PACKAGES["trace"]
     install(session, (trace.name,), *trace.test_requirements)
-    tests = [
-        f"{trace.test_folder}/test_{name}.py" for name in ("shape_programs", "operator_chains")
-    ]
+    names = ("shape_programs", "operator_chains")
+    tests = [f"{trace.test_folder}/test_{name}.py" for name in names]
     run_pytest(session, *tests, "--hypothesis-profile=thousands", *session.posargs)
 
 
