@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{Entry, Inputs, Kernel, Metas};
 use crate::kernels::elementwise::{CHEAP, split};
 use crate::kernels::gemm::matrix::Shared;
+use crate::kernels::lanes::{Lane, for_lanes};
 use crate::simd::{LANES, Simd, WithSimd, dispatch};
 use smallvec::smallvec;
 use std::ops::Range;
@@ -80,22 +81,15 @@ impl WithSimd for Forward {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let zero = s.splat(0.0);
-        let Range { start, end } = self.range;
-        let mut at = start;
         // SAFETY: elements of the range, which begins with a word of the mask.
         unsafe {
-            while at + LANES <= end {
-                let x = s.load(self.x.add(at));
-                s.store(self.y.add(at), s.at_least(x, zero));
-                *self.mask.add(at / LANES) = !s.mask_bits(s.le(x, zero));
-                at += LANES;
-            }
-            if at < end {
-                let x = s.load_n(self.x.add(at), end - at);
-                s.store_n(self.y.add(at), end - at, s.at_least(x, zero));
-                let past = s.mask_not(s.mask_first(end - at));
+            for_lanes!(self.range.len(), |i, count| {
+                let at = self.range.start + i;
+                let x = f32::get(s, self.x.add(at), count);
+                f32::put(s, self.y.add(at), count, s.at_least(x, zero));
+                let past = s.mask_not(s.mask_first(count));
                 *self.mask.add(at / LANES) = !s.mask_bits(s.le(x, zero)) | s.mask_bits(past);
-            }
+            });
         }
     }
 }
@@ -156,20 +150,14 @@ impl WithSimd for Backward {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let zero = s.splat(0.0);
-        let Range { start, end } = self.range;
-        let mut at = start;
         // SAFETY: elements of the range, which begins with a word of the mask.
         unsafe {
-            while at + LANES <= end {
+            for_lanes!(self.range.len(), |i, count| {
+                let at = self.range.start + i;
                 let passes = s.mask_of(*self.mask.add(at / LANES));
-                s.store(self.dx.add(at), s.select(passes, s.load(self.g.add(at)), zero));
-                at += LANES;
-            }
-            if at < end {
-                let passes = s.mask_of(*self.mask.add(at / LANES));
-                let g = s.load_n(self.g.add(at), end - at);
-                s.store_n(self.dx.add(at), end - at, s.select(passes, g, zero));
-            }
+                let g = f32::get(s, self.g.add(at), count);
+                f32::put(s, self.dx.add(at), count, s.select(passes, g, zero));
+            });
         }
     }
 }

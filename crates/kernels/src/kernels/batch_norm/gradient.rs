@@ -73,7 +73,7 @@ fn store(channel: usize, [sum, product]: [f64; 2], out: &[Array]) {
     }
 }
 
-fn gradient<T: Lane + Store>(
+fn gradient<T: Lane>(
     x: &Array,
     g: &Array,
     [scale, mean, inverse]: [Vec<f64>; 3],

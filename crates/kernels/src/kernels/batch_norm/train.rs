@@ -75,7 +75,7 @@ impl Slots {
 }
 
 impl Train {
-    fn compute<T: Lane + Store>(
+    fn compute<T: Lane>(
         &self,
         x: &Array,
         scale: &[f64],
@@ -101,7 +101,7 @@ impl Train {
         });
         let mut coefficients = Vec::with_capacity(rows.outputs);
         for (c, pair) in statistics.chunks_exact(2).enumerate() {
-            coefficients.push(self.store::<T>(c, [pair[0], pair[1]], scale[c], out));
+            coefficients.push(self.store(c, [pair[0], pair[1]], scale[c], out));
         }
         let mean: Vec<f64> = statistics.iter().copied().step_by(2).collect();
         affine::<T>(x, &mean, &coefficients, bias, &out[0])
@@ -109,7 +109,7 @@ impl Train {
 
     /// Statistics and outputs of a few channels at a time, so that the outputs are computed from
     /// what the sums left in the cache.
-    fn by_groups<T: Lane + Store>(
+    fn by_groups<T: Lane>(
         &self,
         planes: Planes,
         x: &Array,
@@ -126,7 +126,7 @@ impl Train {
             let mut c = [[T::ZERO; Planes::MOST]; 3];
             for (k, pair) in found.chunks_exact(2).enumerate() {
                 let channel = first + k;
-                let a = self.store::<T>(channel, [pair[0], pair[1]], scale[channel], out);
+                let a = self.store(channel, [pair[0], pair[1]], scale[channel], out);
                 c[0][k] = T::from_f64(pair[0]);
                 c[1][k] = T::from_f64(a);
                 c[2][k] = T::from_f64(bias[channel]);
@@ -137,13 +137,7 @@ impl Train {
     }
 
     /// Stores a channel's statistics; returns what its deviations are multiplied by.
-    fn store<T: Lane + Store>(
-        &self,
-        channel: usize,
-        [mean, variance]: [f64; 2],
-        scale: f64,
-        out: &[Array],
-    ) -> f64 {
+    fn store(&self, channel: usize, [mean, variance]: [f64; 2], scale: f64, out: &[Array]) -> f64 {
         let inverse = 1.0 / (variance + self.epsilon).sqrt();
         // SAFETY: one place for each channel.
         unsafe {

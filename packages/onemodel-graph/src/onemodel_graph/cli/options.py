@@ -32,8 +32,9 @@ def feeds_of(
     Standard error says which sizes nobody stated.
     """
     sizes = sizes_of(list(size or []))
-    if unknown := sorted(set(sizes) - extents_of(session.inputs)):
-        known = ", ".join(sorted(extents_of(session.inputs))) or "no symbol at all"
+    extents = extents_of(session.inputs)
+    if unknown := sorted(set(sizes) - extents):
+        known = ", ".join(sorted(extents)) or "no symbol at all"
         raise AttributeValueError(f"--size {unknown[0]}: the model's inputs have {known}")
     given = read_inputs(list(files or []), session.inputs)
     missing = tuple(value for value in session.inputs if value.name not in given)
